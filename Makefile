@@ -1,0 +1,57 @@
+# The two commands: `make demo` and `make test`. Each sets up everything it needs inside this folder.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# Caches stay inside the repository, so that removing the folder removes everything.
+export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Pins the build backend as well, unlike pip's --constraint option.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.cache/pyright
+export npm_config_cache := $(CURDIR)/.cache/npm
+export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
+export TORCHINDUCTOR_CACHE_DIR := $(CURDIR)/.cache/inductor
+export OVERTONE_CACHE := $(CURDIR)/.cache/overtone
+
+.PHONY: help setup demo test test-slow lint format types bench clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(STAMP) ## create .venv with pinned versions
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "error: '$(PYTHON)' not found; install Python 3.11 or newer, or run make PYTHON=/path/to/python"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: Python 3.11 or newer is needed, '$(PYTHON)' is $$($(PYTHON) --version)"; exit 2; }
+	@$(PYTHON) -c 'import venv, ensurepip' || { echo "error: this Python lacks the venv module; on Debian: apt-get install python3-venv"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -qq --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## the product's main job on built-in data, in minutes
+	$(BIN)/overtone demo --out demo
+
+test: $(STAMP) lint types ## lint, types and the test suite (under 6 minutes)
+	$(BIN)/python -m pytest -n 2
+
+test-slow: $(STAMP) ## the longer checks
+	$(BIN)/python -m pytest -m slow
+
+lint: $(STAMP) ## ruff: lint and format check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP) ## ruff: fix what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP) ## pyright
+	$(BIN)/pyright
+
+bench: $(STAMP) ## the benchmarks; JSON goes to results/
+	$(BIN)/python benchmarks/step.py
+
+clean: ## remove everything that make created
+	rm -rf $(VENV) .cache demo .pytest_cache .hypothesis .ruff_cache

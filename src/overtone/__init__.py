@@ -1,0 +1,57 @@
+"""Overtone: transformer emulators of PDEs, one model for many patch sizes, clean long rollouts."""
+
+from overtone.architecture import Architecture
+from overtone.domain import Boundary, Domain, Window
+from overtone.emulator import Emulator, build
+from overtone.errors import (
+    CheckpointError,
+    DomainError,
+    OvertoneError,
+    PatchError,
+    RolloutDiverged,
+)
+from overtone.rollout import Stepper, rollout
+from overtone.schedules import (
+    Bursts,
+    Choice,
+    Constant,
+    Cycle,
+    Dwell,
+    Explicit,
+    RandomChoice,
+    ReverseWarmup,
+    Schedule,
+    Shifted,
+    Warmup,
+    parse_schedule,
+)
+from overtone.version import __version__
+
+__all__ = [
+    "Architecture",
+    "Boundary",
+    "Bursts",
+    "CheckpointError",
+    "Choice",
+    "Constant",
+    "Cycle",
+    "Domain",
+    "DomainError",
+    "Dwell",
+    "Emulator",
+    "Explicit",
+    "OvertoneError",
+    "PatchError",
+    "RandomChoice",
+    "ReverseWarmup",
+    "RolloutDiverged",
+    "Schedule",
+    "Shifted",
+    "Stepper",
+    "Warmup",
+    "Window",
+    "__version__",
+    "build",
+    "parse_schedule",
+    "rollout",
+]

@@ -1,0 +1,6 @@
+"""`python -m overtone` is the command line."""
+
+from overtone.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""The command line: each command is a typed function.
+
+A user's mistake is one message and exit code 2; `--debug` shows the traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from overtone.errors import OvertoneError
+from overtone.version import __version__
+
+app = typer.Typer(
+    name="overtone",
+    help="Transformer emulators of PDEs: one model for many patch sizes, clean long rollouts.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"overtone {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of every command; main() reads --debug from the arguments."""
+
+
+@app.command()
+def info() -> None:
+    """Show versions, devices, threads and where caches are."""
+    from overtone.info import gather
+
+    table = Table(show_header=False, box=None)
+    for name, value in gather().items():
+        table.add_row(name, value)
+    Console().print(table)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the numbers.")] = Path(
+        "demo"
+    ),
+    updates: Annotated[int, typer.Option(min=1, help="Training updates.")] = 200,
+    seed: Annotated[int, typer.Option(help="Of data, weights and training.")] = 0,
+) -> None:
+    """Simulate, train a tiny model for a minute or two, and compare rollout schedules."""
+    from overtone.demo import run
+
+    run(out, updates=updates, seed=seed)
+
+
+def main() -> None:
+    """Run the command line."""
+    debug = "--debug" in sys.argv
+    try:
+        app()
+    except OvertoneError as error:
+        _fail(error, debug, code=2)
+    except Exception as error:
+        _fail(error, debug, code=1)
+
+
+def _fail(error: Exception, debug: bool, code: int) -> None:
+    if debug:
+        raise error
+    kind = "" if isinstance(error, OvertoneError) else f"{type(error).__name__}: "
+    hint = "" if isinstance(error, OvertoneError) else " (overtone --debug ... shows the traceback)"
+    typer.echo(f"error: {kind}{error}{hint}", err=True)
+    sys.exit(code)

@@ -1,0 +1,243 @@
+"""What fields live on: boundaries, domains and windows of frames.
+
+A `Domain` is the metadata of a field: grid, physical size, boundaries, field names and the time
+between frames. A `Window` is a few consecutive frames on a domain, in the one tensor layout of
+this library, `(B, T, C, *space)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from overtone.errors import DomainError
+
+
+class Boundary(StrEnum):
+    """What lies beyond a side of the domain. The Well's three kinds."""
+
+    WALL = "wall"
+    OPEN = "open"
+    PERIODIC = "periodic"
+
+
+Sides = tuple[Boundary, Boundary]
+"""The lower and the upper side of one axis."""
+
+BoundarySpec = str | Sequence[str | Sequence[str]]
+"""One name for all axes, or for each axis one name or a pair (lower side, upper side)."""
+
+MAX_AXES = 3
+
+
+@dataclass(frozen=True, init=False)
+class Domain:
+    """Where fields live and how far apart their frames are.
+
+    Args:
+        shape: number of cells along each axis, one to three axes.
+        extent: physical length of each axis.
+        boundaries: `"periodic"`, `"wall"` or `"open"` for each axis, or a pair of them for its
+            lower and upper side.
+        fields: names of the channels, in tensor order.
+        dt: time between two frames.
+    """
+
+    shape: tuple[int, ...]
+    extent: tuple[float, ...]
+    boundaries: tuple[Sides, ...]
+    fields: tuple[str, ...]
+    dt: float
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        extent: Sequence[float],
+        boundaries: BoundarySpec,
+        fields: Sequence[str],
+        dt: float = 1.0,
+    ):
+        shape = _shape(shape)
+        values = {
+            "shape": shape,
+            "extent": _extent(extent, len(shape)),
+            "boundaries": _boundaries(boundaries, len(shape)),
+            "fields": _fields(fields),
+            "dt": _positive(dt, "dt"),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def ndim(self) -> int:
+        """Number of spatial axes."""
+        return len(self.shape)
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        """Physical length of a cell along each axis."""
+        return tuple(length / n for length, n in zip(self.extent, self.shape, strict=True))
+
+    @property
+    def periodic(self) -> tuple[bool, ...]:
+        """For each axis, whether its two sides are joined."""
+        return tuple(lower is Boundary.PERIODIC for lower, _ in self.boundaries)
+
+    @property
+    def kinds(self) -> tuple[Boundary, ...]:
+        """The kinds of boundary that occur and are not periodic, in a fixed order."""
+        present = {side for sides in self.boundaries for side in sides}
+        return tuple(kind for kind in (Boundary.WALL, Boundary.OPEN) if kind in present)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, strings and numbers, for JSON."""
+        return {
+            "shape": list(self.shape),
+            "extent": list(self.extent),
+            "boundaries": [[str(side) for side in sides] for sides in self.boundaries],
+            "fields": list(self.fields),
+            "dt": self.dt,
+        }
+
+
+@dataclass(frozen=True)
+class Window:
+    """Consecutive frames on a domain.
+
+    Args:
+        fields: frames in physical units, `(B, T, C, *space)`, or `(T, C, *space)` for one sample
+            that is still to be batched.
+        domain: what they live on.
+    """
+
+    fields: Tensor
+    domain: Domain
+
+    def __post_init__(self) -> None:
+        expected = f"(B, T, {len(self.domain.fields)}, {', '.join(map(str, self.domain.shape))})"
+        given = tuple(self.fields.shape)
+        if len(given) not in (self.domain.ndim + 2, self.domain.ndim + 3):
+            raise DomainError(
+                f"fields have {len(given)} dimensions, shape {given}; this {self.domain.ndim}D "
+                f"domain needs {expected}, or the same without B"
+            )
+        if not self.fields.is_floating_point():
+            raise DomainError(f"fields have dtype {self.fields.dtype}; convert them with .float()")
+        if self.num_channels != len(self.domain.fields):
+            raise DomainError(
+                f"fields have {self.num_channels} channels, shape {given}; the domain names "
+                f"{len(self.domain.fields)}: {', '.join(self.domain.fields)}. Expected {expected}"
+            )
+        if given[-self.domain.ndim :] != self.domain.shape:
+            raise DomainError(
+                f"fields lie on a grid of {given[-self.domain.ndim :]} cells, the domain has "
+                f"{self.domain.shape}. Expected {expected}"
+            )
+
+    @property
+    def num_channels(self) -> int:
+        """C."""
+        return self.fields.shape[-self.domain.ndim - 1]
+
+    @property
+    def num_frames(self) -> int:
+        """T."""
+        return self.fields.shape[-self.domain.ndim - 2]
+
+    @property
+    def batched(self) -> bool:
+        """Whether there is a leading batch axis."""
+        return self.fields.dim() == self.domain.ndim + 3
+
+    def last(self, num_frames: int) -> Window:
+        """The latest `num_frames` frames, or all if there are fewer."""
+        axis = self.fields.dim() - self.domain.ndim - 2
+        start = max(0, self.num_frames - num_frames)
+        return Window(self.fields.narrow(axis, start, self.num_frames - start), self.domain)
+
+    def slide(self, frame: Tensor) -> Window:
+        """Drop the oldest frame and append a new one `(B, C, *space)`."""
+        fields = torch.cat([self.fields[:, 1:], frame.unsqueeze(1)], dim=1)
+        return Window(fields, self.domain)
+
+    def require_finite(self) -> None:
+        """Raise an error that names the first value that is NaN or infinite."""
+        finite = self.fields.isfinite()
+        if bool(finite.all()):
+            return
+        index = tuple(int(i) for i in (~finite).nonzero()[0])
+        sample, frame, channel, *cell = index if self.batched else (0, *index)
+        raise DomainError(
+            f"the window holds {int((~finite).sum())} values that are NaN or infinite, the first "
+            f"in sample {sample}, frame {frame}, field '{self.domain.fields[channel]}', cell "
+            f"{tuple(cell)}; clean the data or leave that window out"
+        )
+
+
+def per_axis(value: int | Sequence[int], ndim: int, name: str) -> tuple[int, ...]:
+    """One int for each axis, from one for all or one for each.
+
+    Args:
+        value: an int, or `ndim` of them.
+        ndim: number of axes.
+        name: what to call it in an error.
+    """
+    values = (value,) * ndim if isinstance(value, int) else tuple(value)
+    if len(values) != ndim or not all(isinstance(v, int) for v in values):
+        raise DomainError(f"{name} is {value!r}; expected one int, or one for each of {ndim} axes")
+    return values
+
+
+def _positive(value: float, name: str) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise DomainError(f"{name} is {value}; expected a positive number")
+    return float(value)
+
+
+def _shape(shape: Sequence[int]) -> tuple[int, ...]:
+    if not 1 <= len(shape) <= MAX_AXES:
+        raise DomainError(f"shape is {tuple(shape)}; expected one to {MAX_AXES} axes")
+    if not all(int(n) == n and n > 0 for n in shape):
+        raise DomainError(f"shape is {tuple(shape)}; expected a positive number of cells each")
+    return tuple(int(n) for n in shape)
+
+
+def _extent(extent: Sequence[float], ndim: int) -> tuple[float, ...]:
+    if len(extent) != ndim:
+        raise DomainError(f"extent is {tuple(extent)}; expected one length for each of {ndim} axes")
+    return tuple(_positive(length, "extent") for length in extent)
+
+
+def _fields(fields: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(fields, str) or not fields:
+        raise DomainError(f"fields is {fields!r}; expected a tuple of names, one for each channel")
+    if len(set(fields)) != len(fields):
+        raise DomainError(f"fields are {tuple(fields)}; each name may occur once")
+    return tuple(fields)
+
+
+def _boundaries(spec: BoundarySpec, ndim: int) -> tuple[Sides, ...]:
+    axes = (spec,) * ndim if isinstance(spec, str) else tuple(spec)
+    if len(axes) != ndim:
+        raise DomainError(
+            f"boundaries are {spec!r}; expected one for each of {ndim} axes, each a name or a pair "
+            "(lower side, upper side)"
+        )
+    return tuple(_sides(axis) for axis in axes)
+
+
+def _sides(spec: str | Sequence[str]) -> Sides:
+    names = (spec, spec) if isinstance(spec, str) else tuple(spec)
+    known = [str(kind) for kind in Boundary]
+    if len(names) != 2 or any(name not in known for name in names):
+        raise DomainError(f"boundary is {spec!r}; expected one of {known}, or a pair of them")
+    lower, upper = Boundary(names[0]), Boundary(names[1])
+    if (lower is Boundary.PERIODIC) != (upper is Boundary.PERIODIC):
+        raise DomainError(f"boundary is {spec!r}; an axis is periodic on both sides or on neither")
+    return lower, upper

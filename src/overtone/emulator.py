@@ -1,0 +1,247 @@
+"""The emulator: normalise, encode, process, decode, denormalise, add the change.
+
+One set of weights for many patches; the caller chooses the patch, and the shift of its grid, at
+every call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Unpack
+
+import torch
+from torch import Tensor, nn
+
+from overtone.architecture import Architecture, Options, design
+from overtone.domain import Domain, Window, per_axis
+from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchError
+from overtone.grid import PatchGrid
+from overtone.normalize import Statistics, statistics
+from overtone.processors import Transformer
+from overtone.schedules import Patch
+from overtone.storage import load_folder, save_folder
+from overtone.tokenizers import TOKENIZERS
+
+
+class Emulator(nn.Module):
+    """A tokenizer and a processor that predict the next frame of a window.
+
+    Args:
+        architecture: every number that defines it; `build` makes one from a size's name.
+    """
+
+    def __init__(self, architecture: Architecture):
+        super().__init__()
+        a = self.architecture = architecture
+        self.tokenizer = TOKENIZERS[a.tokenizer](
+            a.domain, dim=a.width, kernels=a.kernels, stage_dim=a.stage_dim, rule=a.decoder
+        )
+        for patch in a.patches:
+            self.tokenizer.strides(patch)  # refuses what the kernels can't make
+        self.processor = Transformer(
+            a.processor,
+            dim=a.width,
+            num_heads=a.heads,
+            num_blocks=a.blocks,
+            mlp_dim=a.mlp_dim,
+            context=a.context,
+            causal=a.causal,
+            max_turns=a.max_turns,
+            layer_scale=a.layer_scale,
+            drop_path=a.drop_path,
+        )
+
+    @property
+    def domain(self) -> Domain:
+        """What it was built for."""
+        return self.architecture.domain
+
+    @property
+    def context(self) -> int:
+        """Largest number of frames it looks back on."""
+        return self.architecture.context
+
+    @property
+    def patches(self) -> tuple[Patch, ...]:
+        """The patches it is trained for, written as short as possible."""
+        return tuple(_short(patch) for patch in self.architecture.patches)
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of trainable numbers."""
+        return sum(p.numel() for p in self.parameters())
+
+    def forward(
+        self,
+        window: Window,
+        patch: int | Sequence[int],
+        shift: int | Sequence[int] = 0,
+        *,
+        allow_untrained: bool = False,
+    ) -> Tensor:
+        """Predict the next frame.
+
+        Args:
+            window: fields `(B, T, C, *space)` in physical units; of more than `context` frames
+                the latest are used.
+            patch: cells of a token, one int or one for each axis.
+            shift: cells by which the patch grid is moved, one int or one for each axis.
+            allow_untrained: accept a patch that the model was not trained for.
+
+        Returns:
+            `(B, C, *space)` in physical units.
+        """
+        change, stats = self.predict_change(
+            window, patch, shift, last_only=True, allow_untrained=allow_untrained
+        )
+        return stats.add_change(window.fields[:, -1:], change)[:, 0]
+
+    def predict_change(
+        self,
+        window: Window,
+        patch: int | Sequence[int],
+        shift: int | Sequence[int] = 0,
+        *,
+        last_only: bool = False,
+        allow_untrained: bool = False,
+    ) -> tuple[Tensor, Statistics]:
+        """Predict the change that follows each frame, in units of its context's change.
+
+        This is what training compares with `Statistics.change_between`. Arguments are those of
+        `forward`; with `last_only` T is 1.
+
+        Returns:
+            Changes `(B, T, C, *space)`, and the statistics that give them their units.
+        """
+        window = self._accept(window)
+        grid = self._grid(window.domain, patch, shift, allow_untrained)
+        stats = statistics(window.fields, causal=self.architecture.causal)
+        normalised = stats.normalise(window.fields).to(next(self.parameters()).dtype)
+        tokens = self.tokenizer.encode(normalised, grid)
+        tokens = self.processor(tokens, grid, last_only=last_only)
+        return self.tokenizer.decode(tokens, grid), stats.last() if last_only else stats
+
+    def checkpoint_activations(self, enabled: bool = True) -> None:
+        """Recompute the blocks in the backward pass instead of keeping what they computed."""
+        self.processor.checkpointing = enabled
+
+    def save(self, path: str | Path) -> None:
+        """Write a folder with weights (safetensors) and configuration (JSON)."""
+        save_folder(path, self.state_dict(), {"architecture": self.architecture.to_dict()})
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path) -> Emulator:
+        """Read a folder that `save` wrote. The model is in evaluation mode."""
+        weights, config = load_folder(path)
+        try:
+            model = cls(Architecture.from_dict(config["architecture"]))
+        except (KeyError, TypeError, OvertoneError) as error:
+            raise CheckpointError(f"the configuration of '{path}' does not fit: {error}") from error
+        _require_match(model, weights, path)
+        model.load_state_dict(weights)
+        return model.eval()
+
+    def _accept(self, window: Window) -> Window:
+        """Check a window against the model and cut it to the context."""
+        given, own = window.domain, self.domain
+        if not window.batched:
+            raise DomainError(
+                f"the window has shape {tuple(window.fields.shape)} without a batch axis; "
+                "expected (B, T, C, *space): use fields.unsqueeze(0)"
+            )
+        if given.ndim != own.ndim:
+            raise DomainError(f"the window is {given.ndim}D, the model was built for {own.ndim}D")
+        if given.fields != own.fields:
+            raise DomainError(
+                f"the window has the fields {given.fields}, the model was built for {own.fields}; "
+                "select and order them alike"
+            )
+        unknown = [str(kind) for kind in given.kinds if kind not in own.kinds]
+        if unknown:
+            raise DomainError(
+                f"the window has boundaries of kind {unknown}, which the model has not learned; it "
+                f"knows periodic{''.join(f', {kind}' for kind in own.kinds)}"
+            )
+        if not math.isclose(given.dt, own.dt, rel_tol=1e-3):
+            raise DomainError(f"the window's dt is {given.dt}, the model steps by {own.dt}")
+        needed = min(2, self.context)
+        if window.num_frames < needed:
+            raise DomainError(
+                f"the window has {window.num_frames} frames; the model needs at least {needed} to "
+                f"see a change, and was built for {self.context}"
+            )
+        window = window.last(self.context)
+        # In training the loss tells, and a compiled graph should not wait for the answer.
+        if not self.training and not torch.compiler.is_compiling():
+            window.require_finite()
+        return window
+
+    def _grid(
+        self,
+        domain: Domain,
+        patch: int | Sequence[int],
+        shift: int | Sequence[int],
+        allow_untrained: bool,
+    ) -> PatchGrid:
+        sizes = per_axis(patch, domain.ndim, "patch")
+        if sizes not in self.architecture.patches and not allow_untrained:
+            raise PatchError(
+                f"patch {_short(sizes)} was not trained for; this model knows "
+                f"{', '.join(map(str, self.patches))}. allow_untrained=True tries it all the same"
+            )
+        return PatchGrid.lay(domain, sizes, shift)
+
+
+def build(
+    processor: str = "vit",
+    *,
+    domain: Domain,
+    tokenizer: str = "csm",
+    patches: Sequence[Patch] | int = (4, 8, 16),
+    size: str = "tiny",
+    context: int = 6,
+    **options: Unpack[Options],
+) -> Emulator:
+    """Build an untrained emulator, in evaluation mode (call `.train()` to train it).
+
+    Args:
+        processor: spatial attention, `"vit"` (full) or `"axial"`.
+        domain: what it will be trained on.
+        tokenizer: `"csm"`, `"ckm"` or `"fixed"`.
+        patches: what it will be trained for.
+        size: `"tiny"`, `"7m"`, `"25m"` or `"100m"`.
+        context: largest number of frames it looks back on.
+        options: single numbers that differ from the size's: `width`, `heads`, `blocks`, `mlp_dim`,
+            `stages`, `base_kernel`, `stage_dim`, `decoder`, `causal`, `max_turns`,
+            `layer_scale`, `drop_path`.
+    """
+    architecture = design(
+        processor,
+        tokenizer=tokenizer,
+        patches=patches,
+        size=size,
+        domain=domain,
+        context=context,
+        **options,
+    )
+    return Emulator(architecture).eval()
+
+
+def _short(patch: tuple[int, ...]) -> Patch:
+    return patch[0] if len(set(patch)) == 1 else patch
+
+
+def _require_match(model: Emulator, weights: dict[str, Tensor], path: str | Path) -> None:
+    own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if own == given:
+        return
+    differing = sorted(n for n in own.keys() & given.keys() if own[n] != given[n])
+    shapes = [f"{n}: {given[n]} in the file, {own[n]} expected" for n in differing[:3]]
+    raise CheckpointError(
+        f"the weights in '{path}' do not match its configuration: "
+        f"missing {sorted(own.keys() - given.keys())[:3]}, "
+        f"unknown {sorted(given.keys() - own.keys())[:3]}, other shapes {shapes}"
+    )

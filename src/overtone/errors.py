@@ -1,0 +1,37 @@
+"""What can go wrong by the user's hand, as named exceptions.
+
+Each message says what was given, what was expected and what to do. The command line prints them
+as one line and exits with code 2.
+"""
+
+from __future__ import annotations
+
+
+class OvertoneError(ValueError):
+    """A mistake in what was given: an argument, a window, a file."""
+
+
+class DomainError(OvertoneError):
+    """A domain or window that contradicts itself or the model."""
+
+
+class PatchError(OvertoneError):
+    """A patch or shift that the model, the grid or the schedule can't take."""
+
+
+class CheckpointError(OvertoneError):
+    """A saved model that is missing, incomplete, altered or of the wrong kind."""
+
+
+class RolloutDiverged(OvertoneError):
+    """A rollout produced a frame that is not finite or leaves its bound.
+
+    Attributes:
+        step: the rollout step, from 0, whose frame was refused.
+        num_valid: how many frames were yielded before it (the valid prefix's length).
+    """
+
+    def __init__(self, message: str, *, step: int, num_valid: int):
+        super().__init__(message)
+        self.step = step
+        self.num_valid = num_valid

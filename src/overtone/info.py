@@ -1,0 +1,45 @@
+"""What this installation is: versions, devices, threads, caches."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+import torch
+
+from overtone.cache import cache_dir
+from overtone.version import __version__
+
+PACKAGES = ("torch", "numpy", "safetensors", "matplotlib", "typer", "rich")
+
+
+def gather() -> dict[str, str]:
+    """Names and values, in the order to print them."""
+    threads = f"{torch.get_num_threads()} (between operations: {torch.get_num_interop_threads()})"
+    return {
+        "overtone": __version__,
+        "python": platform.python_version(),
+        **{name: package_version(name) for name in PACKAGES},
+        "platform": platform.platform(),
+        "device": device_name(),
+        "threads": threads,
+        "cache": str(cache_dir()),
+    }
+
+
+def package_version(name: str) -> str:
+    """Version of an installed package."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def device_name() -> str:
+    """The devices that torch can compute on."""
+    if torch.cuda.is_available():
+        names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+        return f"cuda: {', '.join(names)}"
+    if torch.backends.mps.is_available():
+        return "mps"
+    return "cpu"

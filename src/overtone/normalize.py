@@ -1,0 +1,101 @@
+"""Sample-wise normalisation and delta targets.
+
+For each sample and field, over all frames and cells of its context:
+
+    m = mean,   s = standard deviation,   d = root mean square of the change between frames.
+
+The model reads `(x - m) / s` and predicts the change from the last frame in units of `d`, so the
+next frame is `x_T + d · output`.
+
+With causal time attention every frame of a window makes a prediction, and none may see a later
+frame, not even through a mean. So frame `t` has statistics of its own, over the frames `1 … t`;
+those of the last frame are the statistics of the whole context.
+
+Floors are relative: a field of amplitude 1e-6 is treated as one of amplitude 1. A constant field
+comes out as zeros, and a steady window predicts next to no change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+STD_FLOOR = 1e-5
+"""Smallest standard deviation, relative to the field's root mean square: above float32 rounding."""
+
+CHANGE_FLOOR = 1e-4
+"""Smallest unit of change, relative to the standard deviation."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What each frame may know of its context.
+
+    Attributes:
+        mean, std, change: `(B, T, C)`, in physical units, for each frame over the frames up to it.
+    """
+
+    mean: Tensor
+    std: Tensor
+    change: Tensor
+
+    def normalise(self, fields: Tensor) -> Tensor:
+        """`(x - m) / s` for fields `(B, T, C, *space)`."""
+        return (fields - _expand(self.mean, fields)) / _expand(self.std, fields)
+
+    def denormalise(self, fields: Tensor) -> Tensor:
+        """The inverse of `normalise`."""
+        return fields * _expand(self.std, fields) + _expand(self.mean, fields)
+
+    def add_change(self, fields: Tensor, change: Tensor) -> Tensor:
+        """Next frames from frames and predicted changes, all `(B, T, C, *space)`."""
+        return fields + change.to(fields.dtype) * _expand(self.change, fields)
+
+    def change_between(self, fields: Tensor, following: Tensor) -> Tensor:
+        """The inverse of `add_change`: what a model should predict, `(B, T, C, *space)`."""
+        return (following - fields) / _expand(self.change, fields)
+
+    def last(self) -> Statistics:
+        """Those of the last frame alone, with T = 1: of the whole context."""
+        return Statistics(self.mean[:, -1:], self.std[:, -1:], self.change[:, -1:])
+
+
+def statistics(fields: Tensor, *, causal: bool = True) -> Statistics:
+    """Statistics of every frame's context.
+
+    Args:
+        fields: `(B, T, C, *space)` in physical units.
+        causal: whether a frame knows only the frames up to it, or the whole window.
+    """
+    space = tuple(range(3, fields.dim()))
+    var, mean = torch.var_mean(fields, dim=space, correction=0)
+    square = fields.square().mean(dim=space)
+    change = fields.diff(dim=1).square().mean(dim=space)
+
+    # The frames' means vary around each context's own mean. Measured from the first frame's, so
+    # that the difference of squares is exact enough also where the mean is large.
+    drift = mean - mean[:, :1]
+    context_drift = _running_mean(drift)
+    between = (_running_mean(drift.square()) - context_drift.square()).clamp(min=0)
+    floor = STD_FLOOR**2 * _running_mean(square)
+    std = (_running_mean(var) + between + floor).sqrt()
+    std = torch.where(std > 0, std, torch.ones_like(std))
+
+    # The first frame has no change behind it; its unit is the standard deviation.
+    step = (_running_mean(change) + (CHANGE_FLOOR * std[:, 1:]).square()).sqrt()
+    result = Statistics(mean[:, :1] + context_drift, std, torch.cat([std[:, :1], step], dim=1))
+    if causal:
+        return result
+    return Statistics(*(x[:, -1:].expand_as(x) for x in (result.mean, result.std, result.change)))
+
+
+def _running_mean(x: Tensor) -> Tensor:
+    """Mean over the frames up to each, `(B, T, C)`."""
+    count = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=x.dtype)
+    return x.cumsum(dim=1) / count[:, None]
+
+
+def _expand(x: Tensor, like: Tensor) -> Tensor:
+    return x.reshape(*x.shape, *(1,) * (like.dim() - x.dim()))

@@ -1,0 +1,134 @@
+"""Attention along any axis, and the small layers around it.
+
+All attention in this library is one operation: tokens lie on axes `(B, T, *grid)`, and attention
+runs along one of them, the others being batch. Time attention runs along T, axial attention along
+each grid axis, full attention along the grid flattened to one axis. Queries and keys are normalised
+for each head (QK-norm) and rotated by their positions.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from overtone.processors.rope import rotate
+
+
+class ScaledLinear(nn.Module):
+    """A linear map with LayerScale folded into its weight: `diag(scale) W x`.
+
+    The product is that of a projection followed by a LayerScale, without a pass over the
+    activations and without keeping them for the backward pass.
+    """
+
+    def __init__(self, in_dim: int, out_dim: int, *, scale: float):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(out_dim, in_dim) * in_dim**-0.5)
+        self.scale = nn.Parameter(torch.full((out_dim,), scale))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(..., in_dim)` to `(..., out_dim)`."""
+        return F.linear(x, self.scale[:, None] * self.weight)
+
+
+class Heads(nn.Module):
+    """Queries, keys and values of all heads, and the projection back.
+
+    Args:
+        dim: width of a token.
+        num_heads: `dim` must be a multiple of it.
+        scale: LayerScale of the output at initialisation.
+    """
+
+    def __init__(self, dim: int, num_heads: int, *, scale: float):
+        super().__init__()
+        self.num_heads = num_heads
+        self.q = nn.Linear(dim, dim, bias=False)
+        self.kv = nn.Linear(dim, 2 * dim, bias=False)
+        for layer in (self.q, self.kv):
+            nn.init.normal_(layer.weight, std=dim**-0.5)
+        self.q_norm = nn.LayerNorm(dim // num_heads, bias=False)
+        self.k_norm = nn.LayerNorm(dim // num_heads, bias=False)
+        self.out = ScaledLinear(dim, dim, scale=scale)
+
+    def queries(self, x: Tensor, rotation: Tensor) -> Tensor:
+        """Rotated queries `(..., num_heads, head_dim)`.
+
+        Args:
+            x: tokens `(..., dim)`.
+            rotation: `(..., head_dim / 2, 2)`, broadcast against `x` without its last axis.
+        """
+        q = self.q(x).unflatten(-1, (self.num_heads, -1))
+        return rotate(self.q_norm(q), rotation.unsqueeze(-3))
+
+    def keys_values(self, x: Tensor, rotation: Tensor) -> tuple[Tensor, Tensor]:
+        """Rotated keys, and values, each `(..., num_heads, head_dim)`; arguments as `queries`."""
+        k, v = self.kv(x).unflatten(-1, (2, self.num_heads, -1)).unbind(-3)
+        return rotate(self.k_norm(k), rotation.unsqueeze(-3)), v
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, axis: int, *, causal: bool = False) -> Tensor:
+    """Softmax attention along one axis, all others being batch.
+
+    Args:
+        q, k, v: `(..., num_heads, head_dim)`; keys and values may be longer than the queries along
+            the axis, which are then the latest.
+        axis: counted from the front.
+        causal: whether a position sees only itself and those before it.
+
+    Returns:
+        Like `q`.
+    """
+    num_queries, num_keys = q.shape[axis], k.shape[axis]
+    mask = None
+    if causal and 1 < num_queries < num_keys:
+        ones = torch.ones(num_queries, num_keys, dtype=torch.bool, device=q.device)
+        mask = ones.tril(num_keys - num_queries)
+    # Axes before the attended one are batch, those behind it join the heads: no copy is needed.
+    q, k, v = (x.reshape(-1, x.shape[axis], _behind(x, axis), x.shape[-1]).transpose(1, 2)
+               for x in (q, k, v))  # fmt: skip
+    dtype = v.dtype
+    y = F.scaled_dot_product_attention(
+        q.to(dtype), k.to(dtype), v, attn_mask=mask, is_causal=causal and num_queries == num_keys
+    )
+    return y.transpose(1, 2)
+
+
+def _behind(x: Tensor, axis: int) -> int:
+    return x.shape[axis + 1 : -1].numel()
+
+
+class SwiGLU(nn.Module):
+    """The gated MLP: `out(silu(gate) * value)`."""
+
+    def __init__(self, dim: int, hidden_dim: int, *, scale: float):
+        super().__init__()
+        self.inward = nn.Linear(dim, 2 * hidden_dim, bias=False)
+        nn.init.normal_(self.inward.weight, std=dim**-0.5)
+        self.out = ScaledLinear(hidden_dim, dim, scale=scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(..., dim)` to `(..., dim)`."""
+        gate, value = self.inward(x).chunk(2, dim=-1)
+        return self.out(F.silu(gate) * value)
+
+
+class DropPath(nn.Module):
+    """In training, drop a residual branch for whole samples, scaling up the others.
+
+    Args:
+        rate: probability that a sample's branch is dropped.
+    """
+
+    def __init__(self, rate: float):
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(B, ...)` to the same; frames and tokens of a sample share their fate."""
+        if not self.training or self.rate == 0.0:
+            return x
+        keep = 1.0 - self.rate
+        mask = x.new_empty(x.shape[0], *(1,) * (x.dim() - 1)).bernoulli_(keep)
+        return x * (mask / keep)

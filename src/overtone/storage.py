@@ -1,0 +1,129 @@
+"""Model folders: weights as safetensors, everything else as JSON. Nothing is ever executed.
+
+A folder is written under a temporary name and then renamed, so that it is complete or absent. The
+JSON file holds the SHA-256 of the weights, which is verified on loading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from overtone.errors import CheckpointError
+from overtone.version import __version__
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+FORMAT = "overtone-emulator-1"
+PICKLES = {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"}
+
+
+def save_folder(path: str | Path, weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
+    """Write a model folder, replacing an older model folder of that name in one step.
+
+    Args:
+        path: the folder.
+        weights: named tensors.
+        config: plain data, for JSON.
+    """
+    from safetensors.torch import save_file
+
+    path = Path(path)
+    if path.exists() and not _is_model_folder(path):
+        raise CheckpointError(
+            f"'{path}' exists and is not a model folder; it is left alone. Choose another name"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+        save_file(tensors, scratch / WEIGHTS)
+        content = {
+            "format": FORMAT,
+            "overtone": __version__,
+            "sha256": _sha256(scratch / WEIGHTS),
+            **config,
+        }
+        (scratch / CONFIG).write_text(json.dumps(content, indent=2) + "\n")
+        scratch.chmod(0o755)
+        _replace(scratch, path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def load_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a model folder: weights, and the configuration it was saved with."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = Path(path)
+    _refuse_pickle(path)
+    for name in (CONFIG, WEIGHTS):
+        if not (path / name).is_file():
+            raise CheckpointError(
+                f"'{path}' is not a model folder: it has no {name}. Expected a folder that "
+                "Emulator.save wrote"
+            )
+    try:
+        config = json.loads((path / CONFIG).read_text())
+        if config["format"] != FORMAT:
+            raise CheckpointError(
+                f"'{path}' has format {config['format']!r}; this version reads {FORMAT!r}"
+            )
+        expected = config["sha256"]
+    except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"'{path / CONFIG}' can't be read: {error!r}") from error
+    if _sha256(path / WEIGHTS) != expected:
+        raise CheckpointError(
+            f"'{path / WEIGHTS}' is not the file that was saved: its SHA-256 differs from the one "
+            "in config.json. It is damaged or was replaced; copy or save the model again"
+        )
+    try:
+        return load_file(path / WEIGHTS), config
+    except SafetensorError as error:
+        raise CheckpointError(f"'{path / WEIGHTS}' can't be read: {error}") from error
+
+
+def _refuse_pickle(path: Path) -> None:
+    pickles = [path] if path.suffix in PICKLES and path.is_file() else []
+    if path.is_dir() and not (path / WEIGHTS).exists():
+        pickles = sorted(file for file in path.iterdir() if file.suffix in PICKLES)
+    if pickles:
+        raise CheckpointError(
+            f"'{pickles[0]}' is a pickle file, which could run code when loaded; expected a folder "
+            f"with {WEIGHTS} and {CONFIG}, as Emulator.save writes it"
+        )
+    if not path.exists():
+        raise CheckpointError(
+            f"'{path}' does not exist; expected a folder that Emulator.save wrote"
+        )
+    if path.is_file():
+        raise CheckpointError(f"'{path}' is a file; expected the folder that holds {WEIGHTS}")
+
+
+def _is_model_folder(path: Path) -> bool:
+    return path.is_dir() and (not any(path.iterdir()) or (path / CONFIG).is_file())
+
+
+def _replace(new: Path, path: Path) -> None:
+    """Rename a folder over another; the old one goes away only when the new one is in place."""
+    if not path.exists():
+        os.replace(new, path)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
+    os.replace(path, old)
+    os.replace(new, path)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,81 @@
+"""CSM, convolutional stride modulation: fixed kernels, variable stride (paper: Methods).
+
+At a stride below the kernel, patches overlap: each cell is read by several tokens and, in the
+decoder, written by several taps. Two rules for the decoder:
+
+- `"paper"`: the taps add up, so a finer stride writes larger values.
+- `"keep"`: they are divided by how much they add up to, so that the output has the same amplitude
+  at every patch. `n` taps that are alike, as in a smooth kernel, add up to `n` times one tap, and
+  `n` that are unlike to about `√n`; so the sum is measured on the kernel itself, for each cell of
+  the stride, as a root mean square over channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from overtone.errors import PatchError
+from overtone.ops.constants import constant
+from overtone.tokenizers.convolution import ConvTokenizer, rms
+
+
+class StrideTokenizer(ConvTokenizer):
+    """Overlapping patches: the same kernels at any stride up to their size."""
+
+    def strides(self, patch: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        """Stride of each encoder stage along each axis; none may exceed its kernel."""
+        strides = super().strides(patch)
+        for kernel, sizes in zip(self.kernels, strides, strict=True):
+            if max(sizes) > kernel:
+                raise PatchError(
+                    f"patch {tuple(patch)} needs stride {max(sizes)}, larger than the base kernel "
+                    f"{kernel}: cells between would be ignored; build the model with a larger "
+                    "base_kernel"
+                )
+        return strides
+
+    def taps(self, kernel: int, stride: int) -> int:
+        """All of them, at every stride."""
+        return kernel
+
+    def encoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
+        """The base kernel."""
+        return weight
+
+    def decoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
+        """The base kernel, by the tokenizer's rule divided by what its taps add up to."""
+        if self.rule == "paper" or tuple(weight.shape[2:]) == stride:
+            return weight
+        return weight / overlap(weight, stride)
+
+
+def overlap(weight: Tensor, stride: tuple[int, ...]) -> Tensor:
+    """How many times larger than one tap the sum of those is that write into the same cell.
+
+    Args:
+        weight: kernels `(in, out, *taps)`.
+        stride: along each axis.
+
+    Returns:
+        `(1, 1, *taps)`: for each tap, the number of the cell that it writes into.
+    """
+    with torch.autocast(weight.device.type, enabled=False):
+        folds = [
+            constant(_fold, (taps, step), weight.device, weight.dtype)
+            for taps, step in zip(weight.shape[2:], stride, strict=True)
+        ]
+        cells = weight
+        for axis, fold in enumerate(folds, start=2):
+            cells = (cells.movedim(axis, -1) @ fold).movedim(-1, axis)
+        sums = rms(cells, dim=(0, 1)) / rms(weight)
+        for axis, fold in enumerate(folds, start=2):
+            sums = (sums.movedim(axis, -1) @ fold.T).movedim(-1, axis)
+        return sums
+
+
+def _fold(taps: int, step: int) -> Tensor:
+    """The matrix `(taps, step)` that adds up the taps which write into the same cell."""
+    return torch.eye(step, dtype=torch.float64)[torch.arange(taps) % step]

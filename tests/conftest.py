@@ -1,0 +1,54 @@
+"""Shared fixtures: small domains, small models, repeatable randomness."""
+
+import pytest
+import torch
+from hypothesis import settings
+
+import overtone as ot
+
+settings.register_profile("overtone", deadline=None, max_examples=40, derandomize=True)
+settings.load_profile("overtone")
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def make_domain():
+    def make(shape=(32, 48), boundaries="periodic", fields=("a", "b"), dt=0.1):
+        return ot.Domain(shape, tuple(float(n) / 16 for n in shape), boundaries, fields, dt)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_model(make_domain):
+    """A small model of full structure."""
+
+    def make(domain=None, processor="vit", tokenizer="csm", patches=(4, 8, 16), **options):
+        small = {"width": 24, "heads": 2, "blocks": 2, "mlp_dim": 32, "context": 3}
+        return ot.build(
+            processor,
+            tokenizer=tokenizer,
+            patches=patches,
+            domain=domain or make_domain(),
+            **(small | options),
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_window():
+    """Smooth-ish random frames that drift, so that neither std nor change is zero."""
+
+    def make(domain, batch=2, frames=3, seed=0, dtype=torch.float32):
+        random = torch.Generator().manual_seed(seed)
+        shape = (batch, frames, len(domain.fields), *domain.shape)
+        fields = torch.randn(shape, generator=random, dtype=dtype).cumsum(dim=1)
+        return ot.Window(fields, domain)
+
+    return make

@@ -1,0 +1,93 @@
+import pytest
+import torch
+
+from overtone.normalize import CHANGE_FLOOR, statistics
+
+
+def fields(scale=1.0, frames=5, seed=0, dtype=torch.float64):
+    random = torch.Generator().manual_seed(seed)
+    return scale * torch.randn(2, frames, 3, 8, 9, generator=random, dtype=dtype).cumsum(1)
+
+
+def test_last_frame_has_the_statistics_of_the_whole_context():
+    x = fields()
+    stats = statistics(x)
+    assert torch.allclose(stats.mean[:, -1], x.mean((1, 3, 4)))
+    assert torch.allclose(stats.std[:, -1], x.transpose(1, 2).flatten(2).std(-1, correction=0))
+    assert torch.allclose(stats.change[:, -1], x.diff(dim=1).square().mean((1, 3, 4)).sqrt())
+
+
+def test_every_frame_has_the_statistics_of_its_own_prefix():
+    x = fields()
+    stats = statistics(x)
+    for t in range(1, 6):
+        prefix = statistics(x[:, :t])
+        assert torch.allclose(stats.mean[:, t - 1], prefix.mean[:, -1])
+        assert torch.allclose(stats.std[:, t - 1], prefix.std[:, -1])
+        assert torch.allclose(stats.change[:, t - 1], prefix.change[:, -1])
+
+
+def test_no_frame_knows_a_later_one():
+    x = fields()
+    changed = x.clone()
+    changed[:, -1] *= 100
+    before, after = statistics(x), statistics(changed)
+    for name in ("mean", "std", "change"):
+        assert torch.equal(getattr(before, name)[:, :-1], getattr(after, name)[:, :-1])
+
+
+def test_without_causality_all_frames_share_the_windows_statistics():
+    shared, own = statistics(fields(), causal=False), statistics(fields())
+    for name in ("mean", "std", "change"):
+        values = getattr(shared, name)
+        assert torch.equal(values, getattr(own, name)[:, -1:].expand_as(values))
+
+
+def test_inverses_are_exact():
+    x, following = fields(seed=1), fields(seed=2)
+    stats = statistics(x)
+    assert torch.allclose(stats.denormalise(stats.normalise(x)), x, rtol=1e-14, atol=1e-14)
+    change = stats.change_between(x, following)
+    assert torch.allclose(stats.add_change(x, change), following, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_amplitude_does_not_matter(scale):
+    x, reference = fields(scale, dtype=torch.float32), fields(dtype=torch.float32)
+    result = statistics(x).normalise(x)
+    assert torch.allclose(result, statistics(reference).normalise(reference), rtol=1e-4, atol=1e-5)
+    assert result[:, -1].std().item() == pytest.approx(1.0, rel=0.6)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 273.15, 1e5, 1e-6])
+def test_constant_fields_do_not_blow_up(value):
+    x = torch.full((1, 4, 1, 16, 16), value)
+    stats = statistics(x)
+    assert stats.normalise(x).abs().max() < 0.05
+    assert torch.isfinite(stats.std).all()
+    assert (stats.std > 0).all()
+    moved = stats.add_change(x, torch.ones_like(x))[:, -1]
+    assert torch.allclose(moved, x[:, -1], rtol=1e-3, atol=1e-3 if value == 0 else 0.0)
+
+
+def test_steady_windows_do_not_blow_up():
+    x = fields(frames=1).expand(-1, 4, -1, -1, -1)
+    stats = statistics(x)
+    assert torch.allclose(stats.change[:, 1:], CHANGE_FLOOR * stats.std[:, 1:])
+    moved = stats.add_change(x, torch.randn_like(x))[:, -1]
+    relative = (moved - x[:, -1]).std() / x[:, -1].std()
+    assert relative < 1e-3
+
+
+def test_a_small_field_beside_a_large_one_keeps_its_scale():
+    x = fields()
+    x[:, :, 0] *= 1e-8
+    stats = statistics(x)
+    assert stats.normalise(x)[:, -1, 0].std() > 0.3
+
+
+def test_full_precision_under_autocast():
+    x = fields(dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        stats = statistics(x)
+    assert torch.equal(stats.std, statistics(x).std)

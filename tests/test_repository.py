@@ -1,0 +1,122 @@
+"""Rules of the repository, as tests: import direction, a light import, commands, the README."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import overtone as ot
+from overtone.cli import app
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "overtone"
+
+# Imports point one way: a module may import from its own layer's package and from layers above it.
+LAYERS = [
+    {"errors", "version", "cache"},
+    {"domain"},
+    {"grid"},
+    {"schedules"},
+    {"ops"},
+    {"tokenizers", "processors", "solvers", "metrics", "normalize", "storage"},
+    {"architecture"},
+    {"emulator", "rollout"},
+    {"info"},
+    {"demo"},
+    {"cli"},
+    {"__main__", "__init__"},
+]
+
+
+def unit(path):
+    """The top-level name that a file belongs to."""
+    relative = path.relative_to(PACKAGE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def imported_units(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("overtone"):
+            yield [*node.module.split("."), "__init__"][1]
+
+
+def files():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_one_way(path):
+    rank = {name: i for i, layer in enumerate(LAYERS) for name in layer}
+    for other in imported_units(path):
+        assert other == unit(path) or rank[other] < rank[unit(path)], f"{path.name}: {other}"
+
+
+def run_python(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_importing_overtone_is_light():
+    show = "print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = set(run_python(f"import sys, overtone; {show}"))
+    torch_alone = set(run_python(f"import sys, torch; {show}"))
+    assert loaded - torch_alone - sys.stdlib_module_names == {"overtone"}
+    assert "torch._dynamo" not in run_python("import sys, overtone; print(*sys.modules)")
+
+
+def test_no_module_outside_train_imports_distributed():
+    for path in files():
+        assert unit(path) == "train" or "torch.distributed" not in path.read_text()
+
+
+def test_public_names_exist_and_are_sorted():
+    assert ot.__all__ == sorted(ot.__all__)
+    assert all(hasattr(ot, name) for name in ot.__all__)
+
+
+def test_the_list_of_commands():
+    assert sorted(command.callback.__name__ for command in app.registered_commands) == [
+        "demo",
+        "info",
+    ]
+
+
+def test_every_module_has_a_test_file():
+    untested = {"__init__", "__main__", "version", "errors"}
+    tests = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    covered = {"attention": "transformer", "vit": "transformer", "axial": "transformer",
+               "convolution": "tokenizers", "fixed": "tokenizers", "kernel": "tokenizers",
+               "stride": "tokenizers", "base": "shear_flow", "steppers": "shear_flow",
+               "cache": "cli", "info": "cli"}  # fmt: skip
+    for path in files():
+        if path.stem not in untested:
+            assert f"test_{covered.get(path.stem, path.stem)}" in tests, path
+
+
+def test_the_readme_example_is_the_example_file():
+    """The README shows the lines of examples/first_rollout.py, which another test runs."""
+    readme = (ROOT / "README.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", readme, flags=re.S)
+    example = (ROOT / "examples" / "first_rollout.py").read_text()
+    assert block.strip() in example
+    assert len(block.strip().splitlines()) <= 15
+
+
+def test_links_in_the_docs_lead_somewhere():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_commands_in_the_readme_exist():
+    readme = (ROOT / "README.md").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make ([a-z-]+)", readme, flags=re.M):
+        assert re.search(rf"^{target}:", makefile, flags=re.M), target
+    names = {command.callback.__name__ for command in app.registered_commands}
+    for command in re.findall(r"^overtone ([a-z]+)", readme, flags=re.M):
+        assert command in names
