@@ -5,6 +5,7 @@ from overtone.domain import Boundary, Domain, Window
 from overtone.emulator import Emulator, build
 from overtone.errors import (
     CheckpointError,
+    DataError,
     DomainError,
     OvertoneError,
     PatchError,
@@ -35,6 +36,7 @@ __all__ = [
     "Choice",
     "Constant",
     "Cycle",
+    "DataError",
     "Domain",
     "DomainError",
     "Dwell",

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from overtone.cli_data import app as data_app
 from overtone.errors import OvertoneError
 from overtone.version import __version__
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data_app)
 
 
 def _version(value: bool) -> None:

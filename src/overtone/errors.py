@@ -23,6 +23,10 @@ class CheckpointError(OvertoneError):
     """A saved model that is missing, incomplete, altered or of the wrong kind."""
 
 
+class DataError(OvertoneError):
+    """A dataset, file or array that is missing, damaged, unsafe or not laid out as expected."""
+
+
 class RolloutDiverged(OvertoneError):
     """A rollout produced a frame that is not finite or leaves its bound.
 

@@ -10,7 +10,7 @@ import torch
 from overtone.cache import cache_dir
 from overtone.version import __version__
 
-PACKAGES = ("torch", "numpy", "safetensors", "matplotlib", "typer", "rich")
+PACKAGES = ("torch", "numpy", "h5py", "safetensors", "matplotlib", "typer", "rich")
 
 
 def gather() -> dict[str, str]:

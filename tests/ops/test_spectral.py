@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from overtone.ops.spectral import dealias_mask, wavenumbers
+from overtone.ops.spectral import dealias_mask, fourier_space, wavenumbers
 
 
 @pytest.mark.parametrize("shape", [(16,), (12, 15), (8, 6, 10)])
@@ -27,3 +27,22 @@ def test_products_of_masked_fields_do_not_alias():
     x = torch.arange(n, dtype=torch.float64) * 2 * math.pi / n
     product = torch.fft.rfft(torch.cos(kept * x) ** 2) * mask
     assert product[1:].abs().max() < 1e-10  # cos² = 1/2 + cos(14x)/2, whose alias is k = 10
+
+
+def test_a_space_transforms_and_differentiates():
+    space = fourier_space((12, 15), (1.0, 2.0), torch.device("cpu"))
+    x = torch.arange(12, dtype=torch.float64)[:, None] / 12 * 2 * math.pi
+    y = torch.arange(15, dtype=torch.float64)[None, :] / 15 * 2 * math.pi
+    field = torch.sin(2 * x + 3 * y)
+    modes = space.modes(field)
+    assert torch.allclose(space.grid(modes), field, atol=1e-14)
+    slopes = space.grid(space.gradient * modes)
+    assert torch.allclose(slopes[0], 4 * math.pi * torch.cos(2 * x + 3 * y), atol=1e-12)
+    assert torch.allclose(slopes[1], 3 * math.pi * torch.cos(2 * x + 3 * y), atol=1e-12)
+    assert torch.allclose(space.grid(-space.k2 * space.inverse_laplacian * modes), field)
+
+
+def test_a_space_is_made_once_for_each_grid_and_device():
+    first = fourier_space((12, 15), (1.0, 2.0), torch.device("cpu"))
+    assert fourier_space((12, 15), (1.0, 2.0), torch.device("cpu")) is first
+    assert fourier_space((12, 15), (1.0, 2.0), torch.device("meta")).k2.is_meta

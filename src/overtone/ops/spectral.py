@@ -1,13 +1,15 @@
 """Fourier space of periodic grids: wavenumbers, derivatives, dealiasing.
 
 Real fields are transformed with `rfftn` over their spatial axes, so the last axis holds the
-non-negative wavenumbers only.
+non-negative wavenumbers only. `fourier_space` gives the operators of a grid on a device; they are
+made once for each grid and device and then shared.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -35,3 +37,43 @@ def dealias_mask(shape: Sequence[int], *, dtype: torch.dtype = torch.float64) ->
     for n, k in zip(shape, wavenumbers(shape, [2 * math.pi] * len(shape)), strict=True):
         keep = keep * (k.abs() < n / 3).to(dtype)
     return keep
+
+
+class FourierSpace:
+    """Operators on the modes of real fields on a periodic grid, float64, on one device.
+
+    Attributes:
+        shape: number of cells along each axis.
+        k: wavenumber along each axis, broadcastable.
+        k2: squared length of the wavevector, `(*modes)`.
+        gradient: `ik`, `(ndim, *modes)`, complex.
+        inverse_laplacian: `-1/k²`, and 0 for the mean, `(*modes)`.
+        mask: 1 for the modes that the 2/3 rule keeps, `(*modes)`.
+    """
+
+    def __init__(self, shape: tuple[int, ...], extent: tuple[float, ...], device: torch.device):
+        self.shape = shape
+        self.k = tuple(k.to(device) for k in wavenumbers(shape, extent))
+        full = torch.stack(torch.broadcast_tensors(*self.k))
+        self.k2 = full.square().sum(dim=0)
+        self.gradient = 1j * full
+        self.inverse_laplacian = torch.where(self.k2 > 0, -1 / self.k2.clamp(min=1e-30), 0.0)
+        self.mask = dealias_mask(shape).to(device)
+        self._axes = tuple(range(-len(shape), 0))
+
+    def modes(self, fields: Tensor) -> Tensor:
+        """Complex modes `(…, *modes)` of real fields `(…, *shape)`."""
+        return torch.fft.rfftn(fields, dim=self._axes)
+
+    def grid(self, modes: Tensor) -> Tensor:
+        """Real fields `(…, *shape)` of modes `(…, *modes)`."""
+        return torch.fft.irfftn(modes, s=self.shape, dim=self._axes)
+
+
+@lru_cache(maxsize=32)
+def fourier_space(
+    shape: tuple[int, ...], extent: tuple[float, ...], device: torch.device
+) -> FourierSpace:
+    """The Fourier space of a grid on a device, kept for the next call."""
+    with torch.inference_mode(False):  # what is kept must be usable outside of it too
+        return FourierSpace(shape, extent, device)

@@ -73,6 +73,12 @@ class System(ABC):
         return Domain(self.shape, self.extent, self.boundaries, self.channels, self.dt)
 
     @property
+    def coordinates(self) -> tuple[list[float], ...]:
+        """Positions of the cells along each axis; centres that begin at 0 unless overridden."""
+        pairs = zip(self.shape, self.extent, strict=True)
+        return tuple(cell_centres(n, length).tolist() for n, length in pairs)
+
+    @property
     def channels(self) -> tuple[str, ...]:
         """Names of the channels: scalars, vector components, tensor components row by row."""
         names: list[str] = []

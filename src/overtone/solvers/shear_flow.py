@@ -17,25 +17,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from overtone.errors import OvertoneError
-from overtone.ops.spectral import dealias_mask, wavenumbers
+from overtone.ops.spectral import FourierSpace, fourier_space
 from overtone.solvers.base import Field, System, cell_centres, num_substeps, uniform
+from overtone.solvers.incompressible import advection, pressure, velocity_modes, vorticity
 from overtone.solvers.steppers import integrating_factor_rk4
-
-AXES = (-2, -1)
 
 
 @dataclass(frozen=True)
 class ShearFlow(System):
     """A shear flow and how it is solved.
 
-    The state is `(num, 4, *modes)`, complex: vorticity, tracer, and the mean velocities u and w in
-    their zeroth modes.
+    The state is `(num, 2, *modes)`, complex: vorticity (with the mean velocity in its zeroth mode,
+    see `incompressible`) and tracer.
 
     Args:
         shape: number of cells along x and z.
@@ -64,6 +62,12 @@ class ShearFlow(System):
                 f"{self}: expected at least 4 cells along each axis and positive numbers"
             )
 
+    @property
+    def coordinates(self) -> tuple[list[float], ...]:
+        """Cell centres of [0, 1] and [-1, 1]."""
+        x, z = cell_centres(self.shape[0], 1.0), cell_centres(self.shape[1], 2.0, start=-1.0)
+        return x.tolist(), z.tolist()
+
     def initial(self, num: int, *, seed: int) -> Tensor:
         """Two layers; seeds differ in their thickness and in the waves at each of them."""
         random = torch.Generator().manual_seed(seed)
@@ -85,72 +89,34 @@ class ShearFlow(System):
 
     def state(self, u: Tensor, w: Tensor, s: Tensor) -> Tensor:
         """The state of velocity u, w (without its divergence) and tracer s, `(num, *shape)`."""
-        modes = torch.fft.rfftn(torch.stack([u, w, s], dim=1), dim=AXES)
-        omega = 1j * (self._kx * modes[:, 1] - self._kz * modes[:, 0])
-        # The mean velocity has no vorticity; without forces it stays what it was.
-        mean = torch.zeros_like(modes[:, :2])
-        mean[..., 0, 0] = modes[:, :2, 0, 0]
-        return torch.cat([omega[:, None], modes[:, 2:], mean], dim=1)
+        space = self._space(u)
+        omega = vorticity(space, torch.stack([u, w], dim=1))
+        return torch.stack([omega, space.modes(s)], dim=1)
 
     def advance(self, state: Tensor) -> Tensor:
         """One frame further, in as many equal solver steps as the flow's speed asks for."""
+        space = self._space(state)
         speed = self._velocity(state).abs().amax().item()
-        spacing = min(self.domain.spacing)
-        steps = num_substeps(self.dt, speed, spacing, self.courant)
-        half = torch.exp(-self._decay * self.dt / steps / 2)
+        steps = num_substeps(self.dt, speed, min(self.domain.spacing), self.courant)
+        rates = -torch.stack([space.k2, space.k2 / self.schmidt]) / self.reynolds
+        half = torch.exp(rates * self.dt / steps / 2)
         for _ in range(steps):
-            state = integrating_factor_rk4(state, self.dt / steps, half, self._advection)
+            state = integrating_factor_rk4(state, self.dt / steps, half, self._tendency)
         return state
 
     def frame(self, state: Tensor) -> Tensor:
         """Tracer, pressure, u and w, `(num, 4, *shape)`."""
-        velocity = self._velocity(state)
-        tracer, pressure = self._grid(state[:, 1]), self._pressure(*velocity.unbind(dim=1))
-        return torch.cat([torch.stack([tracer, pressure], dim=1), velocity], dim=1)
+        space, velocity = self._space(state), self._velocity(state)
+        scalars = torch.stack([space.grid(state[:, 1]), pressure(space, velocity)], dim=1)
+        return torch.cat([scalars, velocity], dim=1)
 
-    @cached_property
-    def _kx(self) -> Tensor:
-        return wavenumbers(self.shape, self.extent)[0]
-
-    @cached_property
-    def _kz(self) -> Tensor:
-        return wavenumbers(self.shape, self.extent)[1]
-
-    @cached_property
-    def _inverse_laplacian(self) -> Tensor:
-        k2 = self._kx**2 + self._kz**2
-        return torch.where(k2 > 0, -1 / k2.clamp(min=1e-30), 0.0)
-
-    @cached_property
-    def _mask(self) -> Tensor:
-        return dealias_mask(self.shape)
-
-    @cached_property
-    def _decay(self) -> Tensor:
-        """Rates of vorticity, tracer and the mean flow, `(4, *modes)`."""
-        k2 = self._kx**2 + self._kz**2
-        return torch.stack([k2, k2 / self.schmidt, 0 * k2, 0 * k2]) / self.reynolds
+    def _space(self, state: Tensor) -> FourierSpace:
+        return fourier_space(self.shape, self.extent, state.device)
 
     def _velocity(self, state: Tensor) -> Tensor:
-        """U and w on the grid, `(num, 2, *shape)`."""
-        psi = -state[:, 0] * self._inverse_laplacian
-        modes = torch.stack([1j * self._kz * psi, -1j * self._kx * psi], dim=1)
-        return self._grid(modes + state[:, 2:])
+        """Velocities u and w on the grid, `(num, 2, *shape)`."""
+        space = self._space(state)
+        return space.grid(velocity_modes(space, state[:, 0]))
 
-    def _advection(self, state: Tensor) -> Tensor:
-        """`-u·∇` of vorticity and tracer; the mean flow does not change."""
-        u, w = self._velocity(state).split(1, dim=1)
-        carried = state[:, :2]
-        flux = u * self._grid(1j * self._kx * carried) + w * self._grid(1j * self._kz * carried)
-        tendency = -self._mask * torch.fft.rfftn(flux, dim=AXES)
-        return torch.cat([tendency, torch.zeros_like(tendency)], dim=1)
-
-    def _pressure(self, u: Tensor, w: Tensor) -> Tensor:
-        """From ∇²p = -∇·∇·(uu), with zero mean."""
-        products = torch.stack([u * u, 2 * u * w, w * w], dim=1)
-        uu, uw, ww = (self._mask * torch.fft.rfftn(products, dim=AXES)).unbind(dim=1)
-        source = self._kx**2 * uu + self._kx * self._kz * uw + self._kz**2 * ww
-        return self._grid(source * self._inverse_laplacian)
-
-    def _grid(self, modes: Tensor) -> Tensor:
-        return torch.fft.irfftn(modes, s=self.shape, dim=AXES)
+    def _tendency(self, state: Tensor) -> Tensor:
+        return advection(self._space(state), state)

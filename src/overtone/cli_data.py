@@ -1,0 +1,214 @@
+"""The command line's `data` part: each command is a typed function.
+
+Everything that needs h5py is imported inside the commands, so that `overtone --help` stays quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from overtone.errors import DataError
+
+app = typer.Typer(
+    name="data",
+    help="Datasets in The Well's format: check, describe, show, import and generate them.",
+    no_args_is_help=True,
+)
+
+Folder = Annotated[str, typer.Argument(help="A Well folder, a folder of HDF5 files or one file.")]
+Out = Annotated[Path, typer.Option(help="Folder of the new dataset.")]
+PerFile = Annotated[int, typer.Option(min=1, help="Trajectories of a file, at most.")]
+Splits = Annotated[str, typer.Option(help="Fractions of train, valid and test.")]
+Compress = Annotated[bool, typer.Option("--compress", help="Compress values (gzip).")]
+Checksum = Annotated[bool, typer.Option("--checksum", help="Store a checksum for each chunk.")]
+
+
+@app.command()
+def check(path: Folder) -> None:
+    """Read every file in full and list what is wrong; exit code 1 if there are errors."""
+    from overtone.data import check as run
+
+    console = Console()
+    with _files_bar(console, "checking") as (progress, task):
+        findings = run(path, progress=lambda n, m: progress.update(task, completed=n, total=m))
+    for finding in findings:
+        colour = "red" if finding.severity == "error" else "yellow"
+        console.print(
+            f"[{colour}]{finding.severity}[/]  {escape(finding.file)}\n    "
+            f"{escape(finding.message)}",
+            soft_wrap=True,
+            highlight=False,
+        )
+    errors = sum(finding.severity == "error" for finding in findings)
+    console.print(f"{errors} errors, {len(findings) - errors} warnings")
+    if errors:
+        raise typer.Exit(1)
+
+
+@app.command()
+def stats(
+    path: Folder,
+    split: Annotated[str, typer.Option(help="The split to describe.")] = "train",
+) -> None:
+    """Compute stats.yaml in one pass over the training split."""
+    from overtone.data import write_stats
+
+    console = Console()
+    with _files_bar(console, "reading") as (progress, task):
+        target = write_stats(
+            path, split, progress=lambda n, m: progress.update(task, completed=n, total=m)
+        )
+    console.print(f"wrote {target}", soft_wrap=True)
+
+
+@app.command()
+def show(
+    path: Folder,
+    out: Annotated[Path, typer.Option(help="The picture's file.")] = Path("frames.png"),
+    split: Annotated[str, typer.Option(help="The split to draw.")] = "train",
+    trajectory: Annotated[int, typer.Option(min=0, help="The trajectory to draw.")] = 0,
+    frames: Annotated[int, typer.Option(min=1, help="How many of its frames.")] = 4,
+) -> None:
+    """Print what a dataset is and draw a few frames of it."""
+    from overtone.data.show import picture, tables
+
+    console = Console()
+    for table in tables(path):
+        console.print(table)
+    picture(path, out, split=split, trajectory=trajectory, frames=frames)
+    console.print(f"wrote {out}", soft_wrap=True)
+
+
+@app.command(name="import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="Arrays (n, T, C, *S): .npy, .npz, .zarr or .nc.")],
+    fields: Annotated[str, typer.Option(help="The channels, e.g. density,velocity:1.")],
+    out: Out,
+    dt: Annotated[float, typer.Option(help="Time between frames.")] = 1.0,
+    boundaries: Annotated[
+        str, typer.Option(help="periodic, wall or open for all axes, or e.g. periodic,wall/open.")
+    ] = "periodic",
+    extent: Annotated[str, typer.Option(help="Length of each axis, e.g. 1x2.")] = "",
+    name: Annotated[str, typer.Option(help="Of the dataset; the file's by default.")] = "",
+    splits: Splits = "0.8,0.1,0.1",
+    per_file: PerFile = 8,
+    seed: Annotated[int, typer.Option(help="Of the split; -1 keeps the order.")] = 0,
+    compress: Compress = False,
+    checksum: Checksum = False,
+) -> None:
+    """Turn arrays of your own into a Well folder with train, valid and test splits."""
+    from overtone.data import Storage, import_arrays
+
+    import_arrays(
+        source,
+        out,
+        fields=fields,
+        dt=dt,
+        boundaries=_boundaries(boundaries),
+        extent=_numbers(extent, "x", "extent") if extent else None,
+        name=name or None,
+        splits=_numbers(splits, ",", "splits"),
+        per_file=per_file,
+        seed=None if seed < 0 else seed,
+        storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
+    )
+    Console().print(f"wrote {out}; next: overtone data show {out}", soft_wrap=True)
+
+
+@app.command()
+def generate(
+    system: Annotated[str, typer.Argument(help="Name of a built-in system, e.g. shear_flow.")],
+    out: Out,
+    grid: Annotated[str, typer.Option(help="Cells along each axis, e.g. 64x128.")] = "",
+    trajectories: Annotated[int, typer.Option(min=1, help="Over all splits.")] = 24,
+    steps: Annotated[int, typer.Option(min=1, help="Frames of each trajectory.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Of the initial conditions.")] = 0,
+    per_file: PerFile = 8,
+    splits: Splits = "0.8,0.1,0.1",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A setting, e.g. reynolds=1e4; several values (1e4,1e5) make variants."
+        ),
+    ] = None,
+    compress: Compress = False,
+    checksum: Checksum = False,
+) -> None:
+    """Simulate a built-in system and write a Well folder; continues an interrupted run."""
+    from overtone.data import Storage
+    from overtone.data import generate as run
+    from overtone.data.generate import build_system
+
+    shape = [int(n) for n in _numbers(grid, "x", "grid")] if grid else None
+    chosen = _settings(settings or [])
+    systems = [
+        build_system(system, grid=shape, **dict(zip(chosen, values, strict=True)))
+        for values in product(*chosen.values())
+    ]
+    console = Console()
+    with _files_bar(console, "simulating") as (progress, task):
+        run(
+            systems,
+            out,
+            trajectories=trajectories,
+            steps=steps,
+            seed=seed,
+            per_file=per_file,
+            splits=_numbers(splits, ",", "splits"),
+            storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
+            progress=lambda n, m, what: progress.update(
+                task, completed=n, total=m, description=what
+            ),
+        )
+    console.print(f"wrote {out}; next: overtone data show {out}", soft_wrap=True)
+
+
+@contextmanager
+def _files_bar(console: Console, title: str) -> Iterator[tuple[Progress, TaskID]]:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
+        yield progress, progress.add_task(title, total=None)
+
+
+def _numbers(text: str, separator: str, name: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(separator)]
+    except ValueError:
+        raise DataError(
+            f"{name} is {text!r}; expected numbers with '{separator}' between them"
+        ) from None
+
+
+def _boundaries(text: str) -> str | list[str | list[str]]:
+    """One name for all axes, or one for each with commas; `lower/upper` where sides differ."""
+    axes = text.split(",")
+    if len(axes) == 1 and "/" not in text:
+        return text
+    return [axis.split("/") if "/" in axis else axis for axis in axes]
+
+
+def _settings(entries: list[str]) -> dict[str, list[float]]:
+    """Settings and their values, from `name=value` or `name=value,value`."""
+    settings = {}
+    for entry in entries:
+        name, equals, values = entry.partition("=")
+        if not equals or not name:
+            raise DataError(f"--set is {entry!r}; expected name=value, e.g. reynolds=1e4")
+        settings[name.strip()] = _numbers(values, ",", name.strip())
+    return settings

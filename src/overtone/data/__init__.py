@@ -1,0 +1,29 @@
+"""Datasets in The Well's HDF5 layout: read, write, check, describe, import and generate them."""
+
+from overtone.data.check import Finding, check
+from overtone.data.generate import generate
+from overtone.data.importing import import_arrays, parse_fields
+from overtone.data.layout import FieldSpec, Layout, ScalarSpec
+from overtone.data.stats import compute_stats, write_stats
+from overtone.data.well import Place, WellFolder, collate
+from overtone.data.writer import Header, Storage, WellWriter, write_well
+
+__all__ = [
+    "FieldSpec",
+    "Finding",
+    "Header",
+    "Layout",
+    "Place",
+    "ScalarSpec",
+    "Storage",
+    "WellFolder",
+    "WellWriter",
+    "check",
+    "collate",
+    "compute_stats",
+    "generate",
+    "import_arrays",
+    "parse_fields",
+    "write_stats",
+    "write_well",
+]

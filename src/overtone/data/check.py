@@ -1,0 +1,167 @@
+"""Looking for trouble: every file of a dataset, and what is wrong with it.
+
+Errors make a file unusable or poison training; warnings are worth knowing. Problems are returned
+as plain data and nothing is raised for a bad file, so that one run shows all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from overtone.data.handles import OpenFile
+from overtone.data.layout import FieldSpec, Layout
+from overtone.data.location import STATS, Location, find_files, find_splits, find_stats, hdf5_files
+from overtone.data.scan import scan
+from overtone.data.stats import ALL_NAMES, load_stats
+from overtone.errors import DataError
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One problem.
+
+    Attributes:
+        file: path of the file or folder.
+        severity: `"error"` or `"warning"`.
+        message: what is wrong and where.
+    """
+
+    file: str
+    severity: Severity
+    message: str
+
+
+def check(path: str | Path, *, progress: Callable[[int, int], None] | None = None) -> list[Finding]:
+    """Read every file of a dataset in full and list what is wrong.
+
+    Args:
+        path: a Well folder, a folder of HDF5 files or one file.
+        progress: called with the number of files done and of all files.
+    """
+    place = Location(str(path))
+    splits = find_splits(place) if place.is_folder() and not hdf5_files(place) else {}
+    findings = [
+        Finding(folder.path, "error", f"split '{name}' has no HDF5 files")
+        for name, folder in splits.items()
+        if not hdf5_files(folder)
+    ]
+    files = [file for folder in splits.values() for file in hdf5_files(folder)]
+    if not splits:
+        files = find_files(path, "train")
+    elif missing := [name for name in ("train", "valid", "test") if name not in splits]:
+        findings.append(Finding(str(path), "warning", f"no split {', '.join(missing)}"))
+    layouts: dict[str, Layout] = {}
+    for number, file in enumerate(files):
+        findings += _check_file(file, layouts)
+        if progress:
+            progress(number + 1, len(files))
+    return findings + _check_stats(path, layouts)
+
+
+def _check_file(place: Location, layouts: dict[str, Layout]) -> list[Finding]:
+    """Problems of one file; its layout is added to those of the good ones before it."""
+    try:
+        layout = place.layout()
+        opened = OpenFile(place, layout)
+    except DataError as error:
+        return [Finding(place.path, "error", str(error))]
+    findings = [Finding(place.path, "warning", note) for note in layout.notes]
+    if layouts:
+        reference = next(iter(layouts))
+        findings += _compare(place.path, layout, reference, layouts[reference])
+    layouts[place.path] = layout
+    try:
+        for spec in layout.fields:
+            findings += _check_values(opened, spec)
+    finally:
+        opened.close()
+    return findings
+
+
+def _compare(path: str, layout: Layout, reference: str, other: Layout) -> list[Finding]:
+    """What differs between a file and the first good one."""
+    findings = []
+    for what in ("shape", "axes", "channels", "fields", "boundaries", "dataset_name"):
+        mine, theirs = getattr(layout, what), getattr(other, what)
+        if mine != theirs:
+            severity: Severity = "warning" if what == "dataset_name" else "error"
+            name = "grid" if what == "shape" else what
+            message = f"{name} is {_plain(mine)}; '{reference}' has {_plain(theirs)}"
+            findings.append(Finding(path, severity, message))
+            if what == "channels":
+                break  # the fields differ then as well
+    pairs = zip((layout.dt, *layout.extent), (other.dt, *other.extent), strict=False)
+    if any(abs(a - b) > 1e-3 * abs(b) for a, b in pairs):
+        message = (
+            f"dt {layout.dt:.4g} and extent {_plain(layout.extent)} differ from those of "
+            f"'{reference}': {other.dt:.4g} and {_plain(other.extent)}"
+        )
+        findings.append(Finding(path, "warning", message))
+    return findings
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(_plain(entry) for entry in value)})"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _check_values(opened: OpenFile, spec: FieldSpec) -> list[Finding]:
+    """The first NaN or infinity of each trajectory of a field, or why it can't be read."""
+    path, findings = opened.place.path, []
+    names = spec.channels(opened.layout.axes)
+    count, first, constant, reported = 0, None, True, set()
+    try:
+        for block in scan(opened, spec):
+            bad = ~block.values.isfinite()
+            first = block.values.flatten()[0] if first is None else first
+            constant = constant and bool((block.values == first).all())
+            if not bool(bad.any()):
+                continue
+            count += int(bad.sum())
+            if block.trajectory in reported:
+                continue
+            reported.add(block.trajectory)
+            # Time first: the earliest frame is where the trouble began.
+            frame, channel, *cell = (int(i) for i in bad.transpose(0, 1).nonzero()[0])
+            kind = "NaN" if bool(torch.isnan(block.values[channel, frame][tuple(cell)])) else "Inf"
+            message = (
+                f"{kind} in trajectory {block.trajectory}, step {block.start + frame}, field "
+                f"'{names[channel]}', cell {tuple(cell)}"
+            )
+            findings.append(Finding(path, "error", message))
+    except DataError as error:
+        return [*findings, Finding(path, "error", str(error))]
+    if count:
+        message = f"field '{spec.name}' has {count} values that are NaN or infinite in all"
+        findings.append(Finding(path, "error", message))
+    elif constant and spec.time_varying and opened.layout.num_steps > 1:
+        findings.append(Finding(path, "warning", f"field '{spec.name}' never changes"))
+    return findings
+
+
+def _check_stats(path: str | Path, layouts: dict[str, Layout]) -> list[Finding]:
+    found = find_stats(path)
+    if found is None:
+        message = f"no {STATS}; `overtone data stats` writes it"
+        return [Finding(str(path), "warning", message)]
+    try:
+        stats = load_stats(found)
+    except DataError as error:
+        return [Finding(found.path, "error", str(error))]
+    findings = []
+    for layout in list(layouts.values())[:1]:
+        for name in ALL_NAMES:
+            wanted = [f for f in layout.fields if f.time_varying or not name.endswith("_delta")]
+            missing = [f.name for f in wanted if f.name not in (stats.get(name) or {})]
+            if missing:
+                message = f"'{name}' lacks {', '.join(missing)}; run `overtone data stats` again"
+                findings.append(Finding(found.path, "error", message))
+    return findings

@@ -1,0 +1,184 @@
+"""Open files: one handle for each file and process, the least recently used closed first.
+
+HDF5 handles must not cross a fork and can't be pickled. So a `Handles` remembers the process that
+opened its files, begins anew in another one, and travels empty.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import OrderedDict
+from typing import Any
+
+import h5py
+import numpy as np
+import torch
+from torch import Tensor
+
+from overtone.data.layout import FieldSpec, Layout
+from overtone.data.location import Location
+from overtone.errors import DataError
+
+MAX_CONSTANT_BYTES = 4_000_000
+"""Constant fields up to this size are kept in memory for as long as their file is open."""
+
+
+class Scratch:
+    """Memory that is used again and again: fresh pages cost more than the copy out of them."""
+
+    def __init__(self) -> None:
+        self._flat: dict[np.dtype, np.ndarray] = {}
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """An array of any content, valid until the next call."""
+        size = math.prod(shape)
+        if dtype not in self._flat or self._flat[dtype].size < size:
+            self._flat[dtype] = np.empty(size, dtype)
+        return self._flat[dtype][:size].reshape(shape)
+
+
+class OpenFile:
+    """An open file with its fields looked up once.
+
+    Args:
+        place: where it is.
+        layout: what was read from it before; a file that has changed since is refused.
+        scratch: memory to read into before values are converted, shared by a process's files.
+    """
+
+    def __init__(self, place: Location, layout: Layout, scratch: Scratch | None = None):
+        self.place = place
+        self.layout = layout
+        self.file = place.open()
+        self.datasets = {spec.name: self._lookup(spec) for spec in layout.fields}
+        self._scratch = scratch or Scratch()
+        self._constants: dict[str, Tensor] = {}
+
+    def _lookup(self, spec: FieldSpec) -> h5py.Dataset:
+        size = self.layout.num_trajectories, self.layout.num_steps, self.layout.shape
+        found = self.file.get(f"{spec.group}/{spec.name}")
+        if not isinstance(found, h5py.Dataset) or found.shape not in (
+            spec.stored_shape(*size),
+            spec.padded_shape(*size),
+        ):
+            self.file.close()
+            raise DataError(
+                f"'{self.place.path}' has changed since it was first read: {spec.group}/"
+                f"{spec.name} is not what it was. Build the dataset again"
+            )
+        return found
+
+    def read(self, spec: FieldSpec, trajectory: int, steps: slice, out: Tensor) -> None:
+        """Read one field of one trajectory with a single HDF5 call.
+
+        Args:
+            spec: which field.
+            trajectory: which trajectory of the file.
+            steps: which frames, as a slice with start, stop and step.
+            out: where to put them, `(components, T, *space)`, contiguous.
+        """
+        if spec.order == 0 and spec.time_varying and not spec.dim_varying:
+            dataset, target = self.datasets[spec.name], out[0].numpy()
+            if dataset.dtype == target.dtype:
+                self._read_into(dataset, spec, trajectory, steps, target)
+                return
+        out.copy_(self._values(spec, trajectory, steps))
+
+    def scalar(self, name: str, index: tuple[Any, ...]) -> np.ndarray:
+        """Values of a scalar, float64."""
+        dataset: Any = self.file[f"scalars/{name}"]
+        return np.asarray(dataset[index], dtype=np.float64)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.datasets.clear()
+        self.file.close()
+
+    def _values(self, spec: FieldSpec, trajectory: int, steps: slice) -> Tensor:
+        """A field as stored, but `(components, T or 1, *space or 1)`."""
+        if spec.name in self._constants:
+            return self._constants[spec.name]
+        dataset, ndim = self.datasets[spec.name], len(self.layout.shape)
+        times = len(range(steps.start, steps.stop, steps.step)) if spec.time_varying else 1
+        lead = spec.sample_varying + spec.time_varying
+        shape = (times,) * spec.time_varying + dataset.shape[lead:]
+        raw = self._scratch.array(shape, dataset.dtype.newbyteorder("="))
+        self._read_into(dataset, spec, trajectory, steps, raw)
+        space = (n if v else 1 for n, v in zip(self.layout.shape, spec.varies(ndim), strict=True))
+        values = torch.from_numpy(raw).reshape(times, *space, spec.components(ndim)).movedim(-1, 0)
+        if not (spec.sample_varying or spec.time_varying) and raw.nbytes <= MAX_CONSTANT_BYTES:
+            self._constants[spec.name] = values = values.clone()
+        return values
+
+    def _read_into(
+        self,
+        dataset: h5py.Dataset,
+        spec: FieldSpec,
+        trajectory: int,
+        steps: slice,
+        target: np.ndarray,
+    ) -> None:
+        start, count, stride = [], [], []
+        if spec.sample_varying:
+            start.append(trajectory)
+            count.append(1)
+            stride.append(1)
+        if spec.time_varying:
+            start.append(steps.start)
+            count.append(len(range(steps.start, steps.stop, steps.step)))
+            stride.append(steps.step)
+        rest = dataset.shape[len(start) :]
+        start += [0] * len(rest)
+        stride += [1] * len(rest)
+        count += rest
+        try:
+            source = dataset.id.get_space()
+            if source.get_simple_extent_type() == h5py.h5s.SIMPLE and start:
+                source.select_hyperslab(tuple(start), tuple(count), tuple(stride))
+            memory = h5py.h5s.create_simple(target.shape) if target.shape else source
+            dataset.id.read(memory, source, target)
+        except (OSError, RuntimeError) as error:
+            raise DataError(
+                f"'{self.place.path}': {dataset.name} of trajectory {trajectory}, frames "
+                f"{steps.start} to {steps.stop - 1}, can't be read: {error}. The file is damaged "
+                "or uses a filter that is not installed"
+            ) from error
+
+
+class Handles:
+    """The open files of one process, at most `limit` at a time."""
+
+    def __init__(self, limit: int = 64):
+        self.limit = limit
+        self._open: OrderedDict[str, OpenFile] = OrderedDict()
+        self._process = os.getpid()
+        self._scratch = Scratch()
+
+    def get(self, place: Location, layout: Layout) -> OpenFile:
+        """The open file at a place; opened if it is not."""
+        if self._process != os.getpid():
+            self._open, self._process = OrderedDict(), os.getpid()
+        if place.path in self._open:
+            self._open.move_to_end(place.path)
+            return self._open[place.path]
+        while len(self._open) >= self.limit:
+            self._open.popitem(last=False)[1].close()
+        opened = self._open[place.path] = OpenFile(place, layout, self._scratch)
+        return opened
+
+    def close(self) -> None:
+        """Close all files of this process; later reads open them again."""
+        if self._process == os.getpid():
+            for opened in self._open.values():
+                opened.close()
+        self._open.clear()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"limit": self.limit}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["limit"])

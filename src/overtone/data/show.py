@@ -1,0 +1,172 @@
+"""What is in a dataset: a table for the eye, and a picture of a few frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from overtone.data.layout import Layout
+from overtone.data.location import Location, find_files, find_splits, find_stats, hdf5_files
+from overtone.data.safety import readable
+from overtone.data.well import WellFolder
+from overtone.domain import Domain, Sides
+from overtone.errors import DataError
+
+ORDERS = ("scalar", "vector", "tensor")
+MAX_CHANNELS = 8
+
+
+def tables(path: str | Path) -> tuple[Table, Table]:
+    """A table of what the dataset is, and one of its splits; only metadata are read."""
+    place = Location(str(path))
+    splits = find_splits(place) if place.is_folder() and not hdf5_files(place) else {}
+    groups = {name: hdf5_files(folder) for name, folder in splits.items()}
+    if not any(groups.values()):
+        groups = {"(no splits)": find_files(path, "train")}
+    layouts = {name: [file.layout() for file in files] for name, files in groups.items()}
+    first = next(layout for found in layouts.values() for layout in found)
+    about = Table(title=first.dataset_name, show_header=False)
+    for name, value in _facts(first, [x for found in layouts.values() for x in found]).items():
+        about.add_row(name, value)
+    about.add_row("statistics", "stats.yaml" if find_stats(path) else "none")
+    listing = Table(title="splits")
+    for column in ("split", "files", "trajectories", "frames each", "values"):
+        listing.add_column(column, justify="left" if column == "split" else "right")
+    for name, found in layouts.items():
+        frames = sorted({layout.num_steps for layout in found})
+        listing.add_row(
+            name,
+            str(len(found)),
+            str(sum(layout.num_trajectories for layout in found)),
+            " or ".join(map(str, frames)),
+            readable(sum(map(_num_bytes, found))),
+        )
+    return about, listing
+
+
+def picture(
+    path: str | Path, out: str | Path, *, split: str = "train", trajectory: int = 0, frames: int = 4
+) -> Path:
+    """Draw a few frames of one trajectory, one row for each channel.
+
+    On one axis, a channel is drawn over space and time instead. On three, the middle slice of the
+    last axis is shown.
+
+    Args:
+        path: as for `WellFolder`.
+        out: the picture's file, e.g. `frames.png`.
+        split: which split.
+        trajectory: counted over the split's files.
+        frames: how many, evenly spread over the trajectory.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    if frames < 1:
+        raise DataError(f"frames is {frames}; expected at least 1")
+    data = WellFolder(path, split, 1, whole=True, trajectories=[trajectory])
+    window, rest = data[0]
+    values = np.concatenate([window.fields.numpy(), rest.numpy()])
+    data.close()
+    if data.domain.ndim == 1:
+        figure = _draw_space_time(plt, values, data.domain)
+    else:
+        figure = _draw_frames(plt, values, data.domain, data.layouts[0].axes, frames)
+    figure.suptitle(f"{data.layouts[0].dataset_name}: {split}, trajectory {trajectory}")
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=110)
+    plt.close(figure)
+    return Path(out)
+
+
+def _facts(first: Layout, layouts: Sequence[Layout]) -> dict[str, str]:
+    parameters = {
+        name: sorted({layout.parameters[name] for layout in layouts if name in layout.parameters})
+        for name in first.parameters
+    }
+    return {
+        "fields": ", ".join(f"{spec.name} ({ORDERS[spec.order]})" for spec in first.fields),
+        "channels": f"{len(first.channels)}: {', '.join(first.channels)}",
+        "grid": " x ".join(map(str, first.shape)) + f" ({first.grid_type})",
+        "extent": " x ".join(f"{length:g}" for length in first.extent),
+        "boundaries": ", ".join(
+            f"{axis}: {_side_names(sides)}"
+            for axis, sides in zip(first.axes, first.boundaries, strict=True)
+        ),
+        "dt": f"{first.dt:g}",
+        "parameters": "; ".join(f"{k}: {_spread(v)}" for k, v in parameters.items()) or "none",
+        "scalars": ", ".join(spec.name for spec in first.scalars) or "none",
+    }
+
+
+def _spread(values: Sequence[Any]) -> str:
+    shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    return (
+        ", ".join(shown) if len(shown) <= 4 else f"{shown[0]} … {shown[-1]} ({len(shown)} values)"
+    )
+
+
+def _side_names(sides: Sides) -> str:
+    return str(sides[0]) if sides[0] is sides[1] else f"{sides[0]} below, {sides[1]} above"
+
+
+def _num_bytes(layout: Layout) -> int:
+    size = layout.num_trajectories, layout.num_steps, layout.shape
+    return sum(4 * int(np.prod(spec.stored_shape(*size))) for spec in layout.fields)
+
+
+def _limits(values: np.ndarray) -> dict[str, Any]:
+    """Colours: a diverging map about zero if both signs occur, else a sequential one."""
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    if low < 0 < high:
+        bound = max(-low, high)
+        return {"vmin": -bound, "vmax": bound, "cmap": "RdBu_r"}
+    return {"vmin": low, "vmax": high, "cmap": "viridis"}
+
+
+def _draw_frames(
+    plt: Any, values: np.ndarray, domain: Domain, axes: tuple[str, ...], count: int
+) -> Any:
+    """Frames `(T, C, *space)` as a grid of images: channels down, times across."""
+    if domain.ndim == 3:
+        values = values[..., domain.shape[2] // 2]
+    steps = np.unique(np.linspace(0, len(values) - 1, count).round().astype(int))
+    rows = min(MAX_CHANNELS, len(domain.fields))
+    length, height = domain.extent[:2]
+    aspect = min(3.0, max(0.4, height / length))
+    size = (2.4 * len(steps) + 1.5, 2.2 * aspect * rows + 0.8)
+    figure, grid = plt.subplots(rows, len(steps), figsize=size, squeeze=False, layout="constrained")
+    for row in range(rows):
+        look = _limits(values[:, row])
+        for column, step in enumerate(steps):
+            grid[row, column].imshow(
+                values[step, row].T, origin="lower", extent=(0, length, 0, height), **look
+            )
+            grid[row, column].set(xlabel=axes[0], ylabel=axes[1])
+            grid[row, column].locator_params(axis="x", nbins=3)
+            grid[row, column].label_outer()
+            if row == 0:
+                grid[row, column].set_title(f"t = {step * domain.dt:g}", fontsize=10)
+        figure.colorbar(grid[row, 0].images[0], ax=grid[row], label=domain.fields[row], shrink=0.9)
+    return figure
+
+
+def _draw_space_time(plt: Any, values: np.ndarray, domain: Domain) -> Any:
+    """Channels `(T, C, N)` over time (across) and space (up)."""
+    rows = min(MAX_CHANNELS, len(domain.fields))
+    figure, grid = plt.subplots(
+        rows, 1, figsize=(8, 2.4 * rows + 0.6), squeeze=False, layout="constrained"
+    )
+    for row in range(rows):
+        look = _limits(values[:, row])
+        look |= {"extent": (0, len(values) * domain.dt, 0, domain.extent[0])}
+        image = grid[row, 0].imshow(values[:, row].T, origin="lower", aspect="auto", **look)
+        grid[row, 0].set(xlabel="t", ylabel="x")
+        figure.colorbar(image, ax=grid[row, 0], label=domain.fields[row])
+    return figure

@@ -1,0 +1,391 @@
+"""Writing files in The Well's layout.
+
+`WellWriter` takes frames one after the other, so that a solver's output never has to fit into
+memory; `write_well` writes arrays that are there already. Both write under a temporary name and
+rename at the end: a file is complete or absent. Fields are stored in chunks of a few whole frames
+of one trajectory, which is what a window reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import h5py
+import numpy as np
+from torch import Tensor
+
+from overtone.data.atomic import replacing
+from overtone.data.layout import GROUPS, ROOT_ATTRIBUTES, FieldSpec
+from overtone.domain import BoundarySpec, Domain, Sides
+from overtone.errors import DataError
+
+CHUNK_BYTES = 256_000
+"""Several frames share a chunk up to this size; a larger frame is a chunk of its own."""
+CHUNK_FRAMES = 8
+"""And no more than this: the last chunk of a trajectory takes its full space."""
+TEXT = h5py.string_dtype()
+RESERVED = {*ROOT_ATTRIBUTES, "simulation_parameters"}
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a file says about itself, apart from its fields.
+
+    Args:
+        name: of the dataset, e.g. `"shear_flow"`.
+        shape: cells along each axis.
+        extent: physical length of each axis.
+        boundaries: as for `Domain`.
+        dt: time between frames.
+        axes: names of the axes; x, y, z by default.
+        coordinates: positions of the cells along each axis; centres that begin at 0 by default.
+        parameters: physical parameters, which also become constant scalars as in The Well.
+        attributes: further attributes of the file.
+        grid_type: as The Well names it.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    extent: tuple[float, ...]
+    boundaries: BoundarySpec
+    dt: float = 1.0
+    axes: tuple[str, ...] = ()
+    coordinates: tuple[Sequence[float], ...] = ()
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    grid_type: str = "cartesian"
+
+    def __post_init__(self) -> None:
+        ndim = len(Domain(self.shape, self.extent, self.boundaries, ("any",), self.dt).shape)
+        axes = tuple(self.axes) or ("x", "y", "z")[:ndim]
+        if len(axes) != ndim or len(set(axes)) != ndim or "time" in axes:
+            raise DataError(f"axes are {axes}; expected {ndim} different names, none 'time'")
+        given = tuple(self.coordinates) or tuple(
+            (np.arange(n) + 0.5) * length / n
+            for n, length in zip(self.shape, self.extent, strict=True)
+        )
+        if tuple(len(x) for x in given) != tuple(self.shape):
+            raise DataError(
+                f"coordinates have {tuple(len(x) for x in given)} points; the grid has {self.shape}"
+            )
+        if taken := RESERVED & {*self.parameters, *self.attributes}:
+            raise DataError(f"{sorted(taken)} can't be names of parameters; the layout uses them")
+        object.__setattr__(self, "axes", axes)
+        object.__setattr__(self, "coordinates", tuple(tuple(map(float, x)) for x in given))
+
+    @property
+    def sides(self) -> tuple[Sides, ...]:
+        """Lower and upper side of each axis."""
+        return Domain(self.shape, self.extent, self.boundaries, ("any",), self.dt).boundaries
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How values are stored.
+
+    Args:
+        dtype: of the fields.
+        compression: `"gzip"`, `"lzf"` or None. Smaller files, slower windows.
+        fletcher32: whether to store a checksum for each chunk, verified at every read.
+        chunk_frames: frames of a chunk; chosen by size if None.
+    """
+
+    dtype: str = "float32"
+    compression: str | None = None
+    fletcher32: bool = False
+    chunk_frames: int | None = None
+
+    def __post_init__(self) -> None:
+        if np.dtype(self.dtype).kind != "f":
+            raise DataError(f"dtype is {self.dtype}; expected a floating-point one")
+        if self.compression not in (None, "gzip", "lzf"):
+            raise DataError(f"compression is {self.compression!r}; expected 'gzip', 'lzf' or None")
+        if self.chunk_frames is not None and self.chunk_frames < 1:
+            raise DataError(f"chunk_frames is {self.chunk_frames}; expected at least 1")
+
+    def frames(self, frame_bytes: int) -> int:
+        """Frames of a chunk, for a frame of that size."""
+        return self.chunk_frames or min(CHUNK_FRAMES, max(1, CHUNK_BYTES // max(1, frame_bytes)))
+
+
+class WellWriter:
+    """A file that grows frame by frame. Use it in a `with` statement.
+
+    Nothing is at `path` until the block ends; if it ends with an error, nothing ever is.
+
+    Args:
+        path: of the file; its folder is made.
+        header: what the file says about itself.
+        fields: in The Well's order: scalars, then vectors, then tensors; all vary with everything.
+        num_trajectories: written side by side.
+        storage: how values are stored.
+        scalars: further scalars, each a number or one for each trajectory.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        header: Header,
+        fields: Sequence[FieldSpec],
+        num_trajectories: int,
+        *,
+        storage: Storage | None = None,
+        scalars: Mapping[str, Any] | None = None,
+    ):
+        if num_trajectories < 1:
+            raise DataError(f"num_trajectories is {num_trajectories}; expected at least 1")
+        self.path, self.header, self.fields = Path(path), header, tuple(fields)
+        self.num_trajectories, self.num_frames = num_trajectories, 0
+        self.storage = storage or Storage()
+        self._scalars = dict(scalars or {})
+        self._waiting: list[np.ndarray] = []
+        self._stack = ExitStack()
+        _require_fields(self.fields)
+        ndim = len(header.shape)
+        self._counts = [spec.components(ndim) for spec in self.fields]
+        frame_bytes = math.prod(header.shape) * np.dtype(self.storage.dtype).itemsize
+        self._length = self.storage.frames(frame_bytes * max(self._counts))
+
+    def __enter__(self) -> WellWriter:
+        with ExitStack() as stack:
+            scratch = stack.enter_context(replacing(self.path))
+            self._file = stack.enter_context(h5py.File(scratch, "w"))
+            _write_header(self._file, self.header, self.num_trajectories)
+            scalars = {**self.header.parameters, **self._scalars}
+            _write_scalars(self._file, scalars, self.num_trajectories, None)
+            self._datasets = [self._create(spec) for spec in self.fields]
+            _write_field_names(self._file, self.fields)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._stack.__exit__(kind, error, trace)
+            return
+        with self._stack:
+            self._finish()
+
+    def append(self, frame: np.ndarray | Tensor) -> None:
+        """Add the next frame of all trajectories, `(num_trajectories, C, *shape)`."""
+        values = frame.detach().cpu().numpy() if isinstance(frame, Tensor) else np.asarray(frame)
+        expected = (self.num_trajectories, sum(self._counts), *self.header.shape)
+        if values.shape != expected:
+            raise DataError(f"a frame has shape {values.shape}; expected {expected}")
+        # A copy: the caller may reuse its array before the chunk is full.
+        self._waiting.append(np.array(values, dtype=self.storage.dtype))
+        if len(self._waiting) == self._length:
+            self._flush()
+
+    def _create(self, spec: FieldSpec) -> h5py.Dataset:
+        tail = (*self.header.shape, *(len(self.header.shape),) * spec.order)
+        dataset = self._file.create_dataset(
+            f"{spec.group}/{spec.name}",
+            shape=(self.num_trajectories, 0, *tail),
+            maxshape=(self.num_trajectories, None, *tail),
+            chunks=(1, self._length, *tail),
+            dtype=self.storage.dtype,
+            compression=self.storage.compression,
+            shuffle=self.storage.compression is not None,
+            fletcher32=self.storage.fletcher32,
+        )
+        _describe_field(dataset, spec, len(self.header.shape))
+        return dataset
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        block = np.stack(self._waiting, axis=1)
+        self._waiting.clear()
+        end = self.num_frames + block.shape[1]
+        first, ndim = 0, len(self.header.shape)
+        for spec, count, dataset in zip(self.fields, self._counts, self._datasets, strict=True):
+            part = block[:, :, first : first + count]
+            first += count
+            dataset.resize(end, axis=1)
+            shape = (*part.shape[:2], *self.header.shape, *(ndim,) * spec.order)
+            dataset[:, self.num_frames :] = np.moveaxis(part, 2, -1).reshape(shape)
+        self.num_frames = end
+
+    def _finish(self) -> None:
+        self._flush()
+        if not self.num_frames:
+            raise DataError(f"no frame was appended to '{self.path}'; it is not written")
+        times = np.arange(self.num_frames) * self.header.dt
+        _write_dimension(self._file, "time", times, time_varying=True)
+
+
+def write_well(
+    path: str | Path,
+    fields: Mapping[str, np.ndarray | Tensor] | Mapping[FieldSpec, np.ndarray | Tensor],
+    header: Header,
+    *,
+    scalars: Mapping[str, Any] | None = None,
+    storage: Storage | None = None,
+) -> Path:
+    """Write arrays as one file in The Well's layout.
+
+    Args:
+        path: of the file; replaced in one step if it exists.
+        fields: values by name: scalars `(n, T, *shape)`, vectors `(n, T, *shape, D)`, tensors
+            `(n, T, *shape, D, D)`, in this order. With a `FieldSpec` in place of a name, a field
+            may lack the axes that it does not vary with.
+        header: what the file says about itself.
+        scalars: further scalars: a number, `(n,)`, or `(n, T)`.
+        storage: how values are stored.
+    """
+    path, storage = Path(path), storage or Storage()
+    arrays = dict(_field_values(key, values, header.shape) for key, values in fields.items())
+    specs = tuple(arrays)
+    _require_fields(specs)
+    num, steps = _sizes(arrays)
+    for spec, values in arrays.items():
+        if values.shape != spec.stored_shape(num, steps, header.shape):
+            raise DataError(
+                f"field '{spec.name}' has shape {values.shape}; expected "
+                f"{spec.stored_shape(num, steps, header.shape)}"
+            )
+    with replacing(path) as scratch, h5py.File(scratch, "w") as file:
+        _write_header(file, header, num)
+        _write_scalars(file, {**header.parameters, **(scalars or {})}, num, steps)
+        times = np.arange(steps) * header.dt
+        _write_dimension(file, "time", times, time_varying=True)
+        for spec, values in arrays.items():
+            dataset = file.create_dataset(
+                f"{spec.group}/{spec.name}",
+                data=values.astype(storage.dtype, copy=False),
+                chunks=_chunks(spec, values.shape, storage),
+                compression=storage.compression,
+                shuffle=storage.compression is not None,
+                fletcher32=storage.fletcher32,
+            )
+            _describe_field(dataset, spec, len(header.shape))
+        _write_field_names(file, specs)
+    return path
+
+
+def _field_values(
+    key: str | FieldSpec, values: np.ndarray | Tensor, shape: tuple[int, ...]
+) -> tuple[FieldSpec, np.ndarray]:
+    """What a field is, and its array; a bare name's tensor order shows in the number of axes."""
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    if isinstance(key, FieldSpec):
+        return key, array
+    order = array.ndim - 2 - len(shape)
+    if not 0 <= order < len(GROUPS):
+        raise DataError(
+            f"field '{key}' has shape {array.shape} on a grid of {shape}; expected (n, T) and the "
+            "grid, with one more axis for a vector and two for a tensor"
+        )
+    return FieldSpec(key, order), array
+
+
+def _require_fields(specs: tuple[FieldSpec, ...]) -> None:
+    orders = [spec.order for spec in specs]
+    names = [spec.name for spec in specs]
+    if not specs or orders != sorted(orders) or len(set(names)) != len(names):
+        raise DataError(
+            f"fields are {[(spec.name, spec.order) for spec in specs]}; expected different names, "
+            "scalars (order 0) first, then vectors (1), then tensors (2)"
+        )
+    for name in names:
+        if not name or "/" in name or name.startswith("."):
+            raise DataError(f"'{name}' can't be the name of a field")
+
+
+def _sizes(arrays: Mapping[FieldSpec, np.ndarray]) -> tuple[int, int]:
+    """Numbers of trajectories and frames, from a field that varies with both."""
+    for spec, values in arrays.items():
+        if spec.sample_varying and spec.time_varying and min(values.shape[:2], default=0) > 0:
+            return values.shape[0], values.shape[1]
+    raise DataError("no field has values that vary with sample and time; at least one must")
+
+
+def _chunks(spec: FieldSpec, shape: tuple[int, ...], storage: Storage) -> tuple[int, ...] | None:
+    """A few frames of one trajectory; one chunk for a field without a time axis."""
+    lead = (1,) * spec.sample_varying
+    tail = shape[len(lead) + spec.time_varying :]
+    if not lead and not spec.time_varying and not tail:
+        return None
+    if not spec.time_varying:
+        return (*lead, *tail) or None
+    frames = storage.frames(math.prod(tail) * np.dtype(storage.dtype).itemsize)
+    return (*lead, max(1, min(frames, shape[len(lead)])), *tail)
+
+
+def _texts(names: Sequence[str]) -> np.ndarray:
+    return np.array(list(names), dtype=TEXT)
+
+
+def _write_header(file: h5py.File, header: Header, num_trajectories: int) -> None:
+    file.attrs["dataset_name"] = header.name
+    file.attrs["grid_type"] = header.grid_type
+    file.attrs["n_spatial_dims"] = len(header.shape)
+    file.attrs["n_trajectories"] = num_trajectories
+    file.attrs["simulation_parameters"] = _texts(list(header.parameters))
+    for name, value in {**header.parameters, **header.attributes}.items():
+        file.attrs[name] = value
+    dimensions = file.create_group("dimensions")
+    dimensions.attrs["spatial_dims"] = _texts(header.axes)
+    for axis, x in zip(header.axes, header.coordinates, strict=True):
+        _write_dimension(file, axis, np.asarray(x), time_varying=False)
+    conditions = file.create_group("boundary_conditions")
+    for axis, n, sides in zip(header.axes, header.shape, header.sides, strict=True):
+        for kind in dict.fromkeys(sides):
+            group = conditions.create_group(f"{axis}_{kind}")
+            group.attrs["associated_dims"] = _texts([axis])
+            group.attrs["associated_fields"] = _texts([])
+            group.attrs["bc_type"] = kind.upper()
+            group.attrs["sample_varying"] = False
+            group.attrs["time_varying"] = False
+            mask = np.zeros(n, dtype=bool)
+            mask[0], mask[-1] = mask[0] or sides[0] is kind, mask[-1] or sides[1] is kind
+            group.create_dataset("mask", data=mask)
+    for name in GROUPS:
+        file.create_group(name)
+
+
+def _write_dimension(file: h5py.File, name: str, x: np.ndarray, *, time_varying: bool) -> None:
+    dataset = file.create_dataset(f"dimensions/{name}", data=x.astype(np.float32))
+    dataset.attrs["sample_varying"] = False
+    dataset.attrs["time_varying"] = time_varying
+
+
+def _write_scalars(
+    file: h5py.File, scalars: Mapping[str, Any], num_trajectories: int, steps: int | None
+) -> None:
+    group = file.create_group("scalars")
+    group.attrs["field_names"] = _texts(list(scalars))
+    for name, value in scalars.items():
+        values = np.asarray(value, dtype=np.float32)
+        allowed = [(), (num_trajectories,)] + ([(num_trajectories, steps)] if steps else [])
+        if values.shape not in allowed:
+            raise DataError(f"scalar '{name}' has shape {values.shape}; expected one of {allowed}")
+        dataset = group.create_dataset(name, data=values)
+        dataset.attrs["sample_varying"] = values.ndim > 0
+        dataset.attrs["time_varying"] = values.ndim > 1
+
+
+def _describe_field(dataset: h5py.Dataset, spec: FieldSpec, ndim: int) -> None:
+    dataset.attrs["dim_varying"] = np.array(spec.varies(ndim), dtype=bool)
+    dataset.attrs["sample_varying"] = spec.sample_varying
+    dataset.attrs["time_varying"] = spec.time_varying
+    if spec.order == 2:
+        dataset.attrs["symmetric"] = False
+        dataset.attrs["antisymmetric"] = False
+
+
+def _write_field_names(file: h5py.File, specs: Sequence[FieldSpec]) -> None:
+    for order, group in enumerate(GROUPS):
+        names = [spec.name for spec in specs if spec.order == order]
+        file[group].attrs["field_names"] = _texts(names)

@@ -1,0 +1,67 @@
+"""The same dataset, local and remote."""
+
+import sys
+
+import pytest
+import torch
+
+import overtone as ot
+from overtone.data import WellFolder, check, write_stats
+from overtone.data.location import Location
+
+
+@pytest.fixture
+def remote(make_folder):
+    """A copy of a folder in fsspec's memory."""
+    fsspec = pytest.importorskip("fsspec")
+    folder, _ = make_folder()
+    write_stats(folder)
+    system = fsspec.filesystem("memory")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            system.pipe(f"/wells/{path.relative_to(folder)}", path.read_bytes())
+    yield folder, "memory://wells"
+    system.rm("/wells", recursive=True)
+
+
+def test_remote_folders_are_read_by_the_same_class(remote):
+    folder, url = remote
+    here, there = WellFolder(folder, context=3), WellFolder(url, context=3)
+    assert len(here) == len(there)
+    for index in (0, 7, len(here) - 1):
+        assert torch.equal(here[index][0].fields, there[index][0].fields)
+        assert torch.equal(here[index][1], there[index][1])
+    assert there.stats == here.stats
+    assert there.where(0).file == "memory://wells/data/train/toy_0.hdf5"
+    assert check(url) == []
+    one = WellFolder(f"{url}/data/valid/toy_0.hdf5", context=3)
+    assert len(one) == 12
+    assert one.stats == here.stats
+
+
+def test_remote_mistakes(remote, monkeypatch):
+    _, url = remote
+    for path, message in (
+        ("memory://nowhere", "does not exist"),
+        ("nosuch://x/y", "can't be opened by fsspec"),
+    ):
+        with pytest.raises(ot.DataError, match=message):
+            WellFolder(path)
+    with pytest.raises(ot.DataError, match="is remote; copy the dataset here"):
+        write_stats(url)
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(ot.DataError, match=r"pip install 'overtone\[remote\]'"):
+        WellFolder(url)
+
+
+def test_unfinished_files_are_not_listed(make_folder):
+    folder, _ = make_folder()
+    (folder / "data/train/.toy_9.hdf5-ab12.tmp").write_bytes(b"half")
+    (folder / "data/train/.toy_9.hdf5").write_bytes(b"half")
+    assert len(WellFolder(folder).files) == 2
+
+
+def test_parents():
+    assert Location("s3://bucket/a/b").parent().path == "s3://bucket/a"
+    assert Location("s3://bucket/a/b").child("c", "d").path == "s3://bucket/a/b/c/d"
+    assert Location("data").child("x").name == "x"

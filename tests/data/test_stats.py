@@ -1,0 +1,80 @@
+"""Streaming statistics against numpy on everything at once."""
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+import overtone as ot
+from overtone.data import FieldSpec, WellFolder, compute_stats, scan, write_stats, write_well
+from overtone.data.stats import ALL_NAMES, Moments
+
+
+@pytest.mark.parametrize("block", [1, 32_000_000])
+@pytest.mark.parametrize("shape", [(7,), (6, 8)])
+def test_against_numpy(make_folder, monkeypatch, shape, block):
+    monkeypatch.setattr(scan, "BLOCK_BYTES", block)
+    folder, values = make_folder(shape=shape)
+    stats = compute_stats(folder)
+    assert tuple(stats) == ALL_NAMES
+    for spec in values["train"][0]:
+        array = np.concatenate([content[spec] for content in values["train"]]).astype(np.float64)
+        axes = tuple(range(2 + len(shape)))
+        for suffix, x in (("", array), ("_delta", np.diff(array, axis=1))):
+            for name, expected in {
+                "mean": x.mean(axes),
+                "std": x.std(axes),
+                "rms": np.sqrt((x**2).mean(axes)),
+            }.items():
+                np.testing.assert_allclose(stats[name + suffix][spec.name], expected, rtol=1e-12)
+
+
+def test_a_large_mean_does_not_cancel():
+    random = torch.Generator().manual_seed(0)
+    values = 1e8 + torch.randn(1, 10_000, generator=random, dtype=torch.float64)
+    moments = Moments()
+    for part in values.split(7, dim=1):
+        moments.add(part)
+    expected = values.std(correction=0).item()
+    assert moments.summary()["std"].item() == pytest.approx(expected, rel=1e-7)
+
+
+def test_fields_without_time_have_no_change(make_folder):
+    specs = (FieldSpec("a"), FieldSpec("mask", sample_varying=False, time_varying=False))
+    folder, values = make_folder(specs=specs)
+    stats = compute_stats(folder)
+    assert set(stats["mean"]) == {"a", "mask"}
+    assert set(stats["mean_delta"]) == {"a"}
+    masks = np.stack([content[specs[1]] for content in values["train"]])
+    assert stats["std"]["mask"] == pytest.approx(masks.std(), rel=1e-6)
+
+
+def test_the_file_is_found_from_everywhere(make_folder):
+    folder, _ = make_folder()
+    assert WellFolder(folder).stats is None
+    path = write_stats(folder)
+    assert path == folder / "stats.yaml"
+    content = yaml.safe_load(path.read_text())
+    for start in (folder, folder / "data/train", folder / "data/train/toy_0.hdf5"):
+        assert WellFolder(start).stats == content
+    assert isinstance(content["mean"]["density"], float)
+    assert np.shape(content["mean"]["D"]) == (2, 2)
+
+
+def test_one_file_gets_its_statistics_beside_it(tmp_path, make_header, make_values):
+    path = write_well(tmp_path / "a.hdf5", make_values(), make_header())
+    assert write_stats(path) == tmp_path / "stats.yaml"
+    assert WellFolder(path).stats is not None
+
+
+def test_bad_values_and_bad_files(make_folder, make_values, make_header):
+    folder, _ = make_folder()
+    for text, message in (("mean: [", "can't be read"), ("a: 1", "is not a stats.yaml")):
+        (folder / "stats.yaml").write_text(text)
+        with pytest.raises(ot.DataError, match=message):
+            _ = WellFolder(folder).stats
+    values = make_values()
+    next(iter(values.values()))[1, 2, 3, 4] = np.inf
+    write_well(folder / "data/train/bad.hdf5", values, make_header())
+    with pytest.raises(ot.DataError, match="bad.hdf5': field 'density' of trajectory 1"):
+        write_stats(folder)

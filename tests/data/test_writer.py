@@ -1,0 +1,198 @@
+"""What is written is read back; what fails is not written."""
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+import overtone as ot
+from overtone.data import FieldSpec, Header, Storage, WellFolder, WellWriter, write_well
+from overtone.data.location import Location
+
+
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+@pytest.mark.parametrize("shape", [(7,), (6, 8), (4, 5, 6)])
+@pytest.mark.parametrize(
+    "storage",
+    [
+        Storage(),
+        Storage(compression="gzip", fletcher32=True),
+        Storage("float64", "lzf", chunk_frames=4),
+    ],
+)
+def test_streamed_and_whole_files_hold_the_same(
+    tmp_path, make_values, make_header, stack, shape, storage
+):
+    values, header = make_values(shape), make_header(shape)
+    frames = stack(values, 2, 9, shape)
+    write_well(tmp_path / "a.hdf5", values, header, storage=storage)
+    with WellWriter(tmp_path / "b.hdf5", header, tuple(values), 2, storage=storage) as writer:
+        for step in range(9):
+            writer.append(torch.from_numpy(frames[:, step]))
+    assert names(tmp_path) == ["a.hdf5", "b.hdf5"]
+    for name in ("a.hdf5", "b.hdf5"):
+        with h5py.File(tmp_path / name) as file:
+            for spec, array in values.items():
+                dataset = file[spec.group][spec.name]
+                np.testing.assert_array_equal(dataset[:], array)
+                assert dataset.dtype == storage.dtype
+                assert dataset.fletcher32 == storage.fletcher32
+                assert dataset.compression == storage.compression
+                assert dataset.chunks[0] == 1
+    assert (
+        Location(str(tmp_path / "a.hdf5")).layout() == Location(str(tmp_path / "b.hdf5")).layout()
+    )
+
+
+def test_all_attributes_of_the_wells_layout(tmp_path, make_values, make_header):
+    header = make_header(parameters={"Ra": 1e6}, boundaries=("periodic", ("wall", "open")))
+    write_well(tmp_path / "a.hdf5", make_values(), header)
+    with h5py.File(tmp_path / "a.hdf5") as file:
+        assert set(file.attrs) == {
+            *("dataset_name", "grid_type", "n_spatial_dims", "n_trajectories"),
+            *("simulation_parameters", "Ra"),
+        }
+        assert list(file) == [
+            *("boundary_conditions", "dimensions", "scalars"),
+            *("t0_fields", "t1_fields", "t2_fields"),
+        ]
+        assert list(file["dimensions"].attrs["spatial_dims"]) == ["x", "y"]
+        assert list(file["scalars"].attrs["field_names"]) == ["Ra"]
+        for key in ("time", "x", "y"):
+            assert {"sample_varying", "time_varying"} <= set(file["dimensions"][key].attrs)
+        assert list(file["boundary_conditions"]) == ["x_periodic", "y_open", "y_wall"]
+        wall = file["boundary_conditions/y_wall"]
+        assert set(wall.attrs) == {
+            *("associated_dims", "associated_fields", "bc_type"),
+            *("sample_varying", "time_varying"),
+        }
+        assert wall.attrs["bc_type"] == "WALL"
+        assert wall["mask"][:].tolist() == [True] + [False] * 7
+        tensor = file["t2_fields/D"]
+        assert {"symmetric", "antisymmetric", "dim_varying"} <= set(tensor.attrs)
+        assert tensor.attrs["dim_varying"].tolist() == [True, True]
+
+
+def test_names_alone_are_enough_for_ordinary_fields(tmp_path, make_header):
+    values = {
+        "rho": np.ones((1, 3, 6, 8)),
+        "u": np.ones((1, 3, 6, 8, 2)),
+        "S": torch.ones(1, 3, 6, 8, 2, 2),
+    }
+    path = write_well(tmp_path / "a.hdf5", values, make_header())
+    found = Location(str(path)).layout().fields
+    assert found == (FieldSpec("rho"), FieldSpec("u", 1), FieldSpec("S", 2))
+
+
+def test_an_error_leaves_nothing_behind(tmp_path, make_header):
+    header = make_header()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        WellWriter(tmp_path / "sub" / "a.hdf5", header, [FieldSpec("a")], 1) as writer,
+    ):
+        writer.append(np.zeros((1, 1, 6, 8)))
+        raise KeyboardInterrupt
+    assert names(tmp_path / "sub") == []
+
+
+def test_an_error_keeps_the_old_file(tmp_path, make_header, make_values, monkeypatch):
+    path = write_well(tmp_path / "a.hdf5", make_values(), make_header())
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        write_well(path, make_values(seed=1), make_header())
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert names(tmp_path) == ["a.hdf5"]
+
+
+def test_nothing_is_there_before_the_end(tmp_path, make_header):
+    with WellWriter(tmp_path / "a.hdf5", make_header(), [FieldSpec("a")], 1) as writer:
+        writer.append(np.zeros((1, 1, 6, 8)))
+        assert not (tmp_path / "a.hdf5").exists()
+    assert (tmp_path / "a.hdf5").exists()
+
+
+def test_the_callers_array_may_be_reused(tmp_path, make_header):
+    frame = np.zeros((1, 1, 6, 8))
+    with WellWriter(tmp_path / "a.hdf5", make_header(), [FieldSpec("a")], 1) as writer:
+        for step in range(5):
+            frame[:] = step
+            writer.append(frame)
+    window, _ = WellFolder(tmp_path / "a.hdf5", context=4)[0]
+    assert window.fields[:, 0, 0, 0].tolist() == [0, 1, 2, 3]
+
+
+def test_memory_does_not_grow_with_frames(tmp_path, make_header):
+    """At most a chunk's worth of frames waits."""
+    storage = Storage(chunk_frames=4)
+    header, fields = make_header(), [FieldSpec("a")]
+    with WellWriter(tmp_path / "a.hdf5", header, fields, 1, storage=storage) as writer:
+        for _ in range(50):
+            writer.append(np.zeros((1, 1, 6, 8)))
+            assert len(writer._waiting) < 4
+
+
+def test_the_same_content_gives_the_same_bytes(tmp_path, make_header, make_values):
+    a, b = (write_well(tmp_path / f"{n}.hdf5", make_values(), make_header()) for n in "ab")
+    assert a.read_bytes() == b.read_bytes()
+
+
+def test_flipped_bits_are_found_by_the_checksum(tmp_path, make_header, make_values):
+    values = make_values()
+    path = write_well(tmp_path / "a.hdf5", values, make_header(), storage=Storage(fletcher32=True))
+    content = bytearray(path.read_bytes())
+    position = content.find(next(iter(values.values()))[0, 0].tobytes()[:64])
+    content[position + 5] ^= 1
+    path.write_bytes(content)
+    data = WellFolder(path)
+    with pytest.raises(ot.DataError, match="density of trajectory 0.*can't be read"):
+        data[0]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda h: Storage("int32"), "floating-point"),
+        (lambda h: Storage(compression="zip"), "'gzip', 'lzf' or None"),
+        (lambda h: h(axes=("x", "x")), "different names"),
+        (lambda h: h(axes=("x", "time")), "none 'time'"),
+        (lambda h: h(coordinates=((0.0,), (1.0,))), r"\(1, 1\) points; the grid has \(6, 8\)"),
+        (lambda h: h(parameters={"grid_type": 1.0}), "can't be names of parameters"),
+        (lambda h: write_well("x", {"a": np.zeros((6, 8))}, h()), "expected .n, T. and the grid"),
+        (lambda h: write_well("x", {"a": np.zeros((1, 1, 6, 9))}, h()), r"expected \(1, 1, 6, 8"),
+        (lambda h: write_well("x", {}, h()), "scalars .order 0. first"),
+        (lambda h: write_well("x", {"../a": np.zeros((1, 1, 6, 8))}, h()), "name of a field"),
+        (lambda h: WellWriter("x", h(), [FieldSpec("u", 1), FieldSpec("a")], 1), "first, then"),
+        (lambda h: WellWriter("x", h(), [FieldSpec("a")], 0), "num_trajectories is 0"),
+    ],
+)
+def test_mistakes_are_explained(tmp_path, monkeypatch, make_header, call, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ot.OvertoneError, match=message):
+        call(make_header)
+    assert names(tmp_path) == []
+
+
+def test_frames_of_the_wrong_shape_and_no_frames(tmp_path, make_header):
+    for frames, message in (([np.zeros((1, 2, 6, 8))], "a frame has shape"), ([], "no frame was")):
+        with (
+            pytest.raises(ot.DataError, match=message),
+            WellWriter(tmp_path / "a.hdf5", make_header(), [FieldSpec("a")], 1) as writer,
+        ):
+            for frame in frames:
+                writer.append(frame)
+        assert names(tmp_path) == []
+
+
+def test_default_header():
+    header = Header("a", (4,), (2.0,), "open")
+    assert header.axes == ("x",)
+    assert header.coordinates == ((0.25, 0.75, 1.25, 1.75),)

@@ -1,0 +1,82 @@
+"""The `data` commands, as a user types them."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("h5py")
+
+from overtone import cli
+
+
+def run(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr("sys.argv", ["overtone", *map(str, arguments)])
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    output = capsys.readouterr()
+    return caught.value.code or 0, output.out + output.err
+
+
+@pytest.fixture
+def overtone(monkeypatch, capsys):
+    return lambda *arguments: run(monkeypatch, capsys, *arguments)
+
+
+def test_from_nothing_to_a_picture(overtone, tmp_path):
+    out = tmp_path / "flows"
+    generate = ("data", "generate", "Shear_Flow", "--out", out, "--grid", "16x32")
+    options = ("--trajectories", 3, "--steps", 4, "--set", "reynolds=100,200")
+    code, text = overtone(*generate, *options)
+    assert code == 0, text
+    assert len([*out.rglob("*.hdf5")]) == 6
+    code, text = overtone("data", "show", out, "--out", tmp_path / "a.png")
+    assert code == 0
+    assert "reynolds: 100, 200" in text
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+    code, text = overtone("data", "check", out)
+    assert (code, "0 errors, 0 warnings" in text) == (0, True)
+    (out / "stats.yaml").unlink()
+    code, text = overtone("data", "stats", out)
+    assert code == 0
+    assert (out / "stats.yaml").exists()
+
+
+def test_import_and_check(overtone, tmp_path):
+    array = np.random.default_rng(0).standard_normal((4, 5, 3, 6, 8))
+    np.save(tmp_path / "a.npy", array)
+    out = tmp_path / "out"
+    arguments = ("data", "import", tmp_path / "a.npy", "--fields", "rho,u:1", "--out", out)
+    code, text = overtone(*arguments, "--dt", 0.1, "--boundaries", "periodic,wall/open")
+    assert code == 0, text
+    file = next((out / "data/train").iterdir())
+    file.write_bytes(file.read_bytes()[:1000])
+    code, text = overtone("data", "check", out)
+    assert code == 1
+    assert "1 errors, 0 warnings" in text
+    assert "truncated or damaged" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("check", "nowhere"), "'nowhere' does not exist"),
+        (("show", "nowhere"), "'nowhere' does not exist"),
+        (("stats", "nowhere"), "'nowhere' does not exist"),
+        (("generate", "shear_flo", "--out", "x"), "did you mean 'shear_flow'?"),
+        (("generate", "shear_flow", "--out", "x", "--grid", "axb"), "grid is 'axb'"),
+        (("generate", "shear_flow", "--out", "x", "--grid", "2x2"), "at least 4 cells"),
+        (("generate", "shear_flow", "--out", "x", "--set", "reynolds"), "expected name=value"),
+        (("generate", "shear_flow", "--out", "x", "--set", "reynold=1"), "mean 'reynolds'?"),
+        (("generate", "shear_flow", "--out", "x", "--splits", "1,1,1"), "add up to 1"),
+        (("import", "no.npy", "--fields", "a", "--out", "x"), "'no.npy' does not exist"),
+    ],
+)
+def test_mistakes_are_one_message_and_exit_code_two(
+    overtone, tmp_path, monkeypatch, arguments, message
+):
+    monkeypatch.chdir(tmp_path)
+    code, text = overtone("data", *arguments)
+    assert code == 2
+    assert message in text
+    assert "Traceback" not in text
+    assert [*tmp_path.iterdir()] == []
