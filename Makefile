@@ -15,7 +15,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export TORCHINDUCTOR_CACHE_DIR := $(CURDIR)/.cache/inductor
 export OVERTONE_CACHE := $(CURDIR)/.cache/overtone
 
-.PHONY: help setup demo test test-slow lint format types bench clean
+.PHONY: help setup demo test test-all test-slow lint format types bench pictures clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,11 @@ demo: $(STAMP) ## the product's main job on built-in data, in minutes
 test: $(STAMP) lint types ## lint, types and the test suite (under 6 minutes)
 	$(BIN)/python -m pytest -n 2
 
+test-all: $(STAMP) lint types ## also the comparison with the_well, which it installs, and the slow checks
+	@# the_well pins an older fsspec than it needs, so its dependencies are left to us.
+	$(BIN)/python -m pip install -qq --no-deps the_well==1.2.0 einops==0.8.2
+	$(BIN)/python -m pytest -n 2 -m 'slow or not slow'
+
 test-slow: $(STAMP) ## the longer checks
 	$(BIN)/python -m pytest -m slow
 
@@ -51,7 +56,11 @@ types: $(STAMP) ## pyright
 	$(BIN)/pyright
 
 bench: $(STAMP) ## the benchmarks; JSON goes to results/
-	$(BIN)/python benchmarks/step.py
+	$(BIN)/python -m pip install -qq --no-deps the_well==1.2.0 einops==0.8.2
+	for name in step decoder_rules solvers data; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+pictures: $(STAMP) ## the pictures of docs/data, from data made on the spot
+	$(BIN)/python benchmarks/pictures.py
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) .cache demo .pytest_cache .hypothesis .ruff_cache

@@ -23,7 +23,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from overtone.data import FieldSpec, Header, Storage, WellFolder, collate, write_well
-from overtone.info import gather
+from overtone.info import machine
 
 FIELDS = {FieldSpec("tracer"): 0, FieldSpec("pressure"): 0, FieldSpec("velocity", 1): 1}
 
@@ -84,7 +84,7 @@ def main() -> None:
         "batch": options.batch,
         "context": options.context,
         "repeats": options.repeats,
-        "machine": gather(),
+        "machine": machine(),
         "cases": rows,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 import overtone as ot
 from overtone import demo
-from overtone.info import gather
+from overtone.info import machine
 from overtone.metrics import vrmse
 from overtone.tokenizers.convolution import DECODER_RULES, DecoderRule
 
@@ -85,7 +85,7 @@ def main() -> None:
         "command": f"python benchmarks/decoder_rules.py --updates {options.updates}",
         "seeds": {"train": TRAIN_SEED, "valid": VALID_SEED, "weights": 0},
         "metric": "VRMSE on validation flows",
-        "machine": gather(),
+        "machine": machine(),
         "runs": rows,
     }
     options.out.write_text(json.dumps(content, indent=2) + "\n")

@@ -35,7 +35,7 @@ from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
 import overtone as ot
-from overtone.info import gather
+from overtone.info import machine
 
 DOMAIN = ot.Domain(
     (128, 256), (1.0, 2.0), "periodic", ("tracer", "pressure", "velocity_x", "velocity_z"), 0.1
@@ -207,7 +207,7 @@ def main() -> None:
         "command": "python benchmarks/step.py",
         "seed": SEED,
         "config": {"size": "7m", "shape": DOMAIN.shape, "frames": FRAMES, "batch": 1, "threads": 1},
-        "machine": gather(),
+        "machine": machine(),
         "reference": REFERENCE,
         "reference_over_ours": ratios,
         "runs": rows,

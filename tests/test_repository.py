@@ -1,6 +1,8 @@
 """Rules of the repository, as tests: import direction, a light import, commands, the README."""
 
 import ast
+import itertools
+import json
 import re
 import subprocess
 import sys
@@ -113,11 +115,47 @@ def test_links_in_the_docs_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def table_rows(page, first_cell):
+    """Cells of the table whose header begins with a cell."""
+    lines = (ROOT / page).read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first_cell} |"))
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def results(name):
+    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+
+
+def test_costs_of_the_solvers_in_the_docs_are_those_measured():
+    lines = (ROOT / "docs/data/index.md").read_text()
+    for run in results("solvers")["runs"]:
+        cost = f"{run['cpu_seconds_per_trajectory']:.2f}"
+        grid = "x".join(map(str, run["shape"]))
+        cells = f"`{run['system']}` | {grid} | {run['frames']} | {run['batch']} | {cost} |"
+        assert cells in lines
+
+
+def test_speed_of_reading_in_the_docs_is_that_measured():
+    rows = table_rows("docs/data/index.md", "files")
+    measured = [
+        [str(case["workers"]), f"{case['overtone']:.0f}", f"{case['the_well']:.0f}",
+         f"{case['ratio']:.1f}"]
+        for case in results("data")["cases"]
+    ]  # fmt: skip
+    assert [row[1:] for row in rows] == measured
+
+
+def test_results_name_no_folder_of_a_machine():
+    for path in (ROOT / "results").glob("*.json"):
+        assert not re.search(r"/(root|home|Users|tmp)/", path.read_text()), path
+
+
 def test_commands_in_the_readme_exist():
     readme = (ROOT / "README.md").read_text()
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"^make ([a-z-]+)", readme, flags=re.M):
         assert re.search(rf"^{target}:", makefile, flags=re.M), target
-    names = {command.callback.__name__ for command in app.registered_commands}
+    names = {command.callback.__name__ for command in app.registered_commands} | {"data"}
     for command in re.findall(r"^overtone ([a-z]+)", readme, flags=re.M):
         assert command in names

@@ -60,10 +60,10 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture and the numbers.")] = Path(
         "demo"
     ),
-    updates: Annotated[int, typer.Option(min=1, help="Training updates.")] = 200,
+    updates: Annotated[int, typer.Option(min=1, help="Training updates.")] = 600,
     seed: Annotated[int, typer.Option(help="Of data, weights and training.")] = 0,
 ) -> None:
-    """Simulate, train a tiny model for a minute or two, and compare rollout schedules."""
+    """Simulate, train a tiny model for two minutes, and compare rollout schedules."""
     from overtone.demo import run
 
     run(out, updates=updates, seed=seed)

@@ -147,6 +147,7 @@ def generate(
             "--set", help="A setting, e.g. reynolds=1e4; several values (1e4,1e5) make variants."
         ),
     ] = None,
+    device: Annotated[str, typer.Option(help="Where to solve, e.g. cuda.")] = "cpu",
     compress: Compress = False,
     checksum: Checksum = False,
 ) -> None:
@@ -172,6 +173,7 @@ def generate(
             per_file=per_file,
             splits=_numbers(splits, ",", "splits"),
             storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
+            device=device,
             progress=lambda n, m, what: progress.update(
                 task, completed=n, total=m, description=what
             ),

@@ -23,7 +23,7 @@ from torch import Tensor
 from overtone.cache import cache_dir
 from overtone.domain import Domain, Window
 from overtone.emulator import Emulator, build
-from overtone.info import gather
+from overtone.info import machine
 from overtone.metrics import vrmse
 from overtone.rollout import rollout
 from overtone.schedules import parse_schedule
@@ -31,7 +31,7 @@ from overtone.solvers import ShearFlow
 
 PATCHES = (4, 8, 16)
 CONTEXT = 4
-BATCH = 8
+BATCH = 4
 LEARNING_RATE = 1.5e-3
 STEPS = 40
 START = 16
@@ -70,7 +70,7 @@ def run(out: Path, *, updates: int, seed: int) -> None:
     torch.manual_seed(seed)
     with bars(console) as progress:
         train_flows = simulate(
-            progress, "simulating 16 flows to train on", num=16, seed=2 * seed + 1
+            progress, "simulating 12 flows to train on", num=12, seed=2 * seed + 1
         )
         test_flows = simulate(progress, "simulating 4 flows to test on", num=4, seed=2 * seed + 2)
         model = build("vit", tokenizer="csm", patches=PATCHES, domain=domain(), context=CONTEXT)
@@ -169,7 +169,7 @@ def _write_results(path: Path, outcomes: list[Outcome], updates: int, seed: int)
         }
         for o in outcomes
     ]
-    content = {"updates": updates, "seed": seed, "steps": STEPS, "machine": gather(), "runs": rows}
+    content = {"updates": updates, "seed": seed, "steps": STEPS, "machine": machine(), "runs": rows}
     path.write_text(json.dumps(content, indent=2) + "\n")
 
 
@@ -185,7 +185,7 @@ def _tell(console: Console, outcomes: list[Outcome], out: Path, updates: int) ->
         f"The model was trained for {updates} updates only: it shows the code at work, not the "
         f"method's accuracy.\nLook at {out / 'rollout.png'}: the error of each schedule over the "
         "rollout, and the residuals.\nNext: examples/first_rollout.py, or `overtone demo --updates "
-        "1000` for a better model.",
+        "3000` for a better model.",
         soft_wrap=True,
     )
 
@@ -231,11 +231,13 @@ def _draw_fields(figure: Any, outcomes: Sequence[Outcome], truth: Tensor) -> Non
         axes.set_title(name, fontsize=10)
     for axes, name, residual in zip(grid[1, 1:], names[1:], residuals, strict=True):
         axes.imshow(residual.T.numpy(), vmin=-limit, vmax=limit, cmap="RdBu_r", **look)
-        axes.set_title(f"{name}: residual", fontsize=10)
+        axes.set_title(f"{name}: residual", fontsize=9)
     figure.colorbar(grid[0, 0].images[0], ax=grid[0], label="tracer")
     figure.colorbar(grid[1, 1].images[0], ax=grid[1], label="predicted − true")
     grid[1, 0].axis("off")
     for axes in grid.flat:
         axes.set(xlabel="x", ylabel="z")
         axes.label_outer()
+    grid[1, 1].tick_params(labelleft=True)  # the panel to its left is empty
+    grid[1, 1].set_ylabel("z")
     figure.suptitle(f"Tracer of one test flow at rollout step {STEPS}", fontsize=10)

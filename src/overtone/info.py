@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import torch
 
@@ -14,17 +16,32 @@ PACKAGES = ("torch", "numpy", "h5py", "safetensors", "matplotlib", "typer", "ric
 
 
 def gather() -> dict[str, str]:
-    """Names and values, in the order to print them."""
+    """Names and values for `overtone info`, in the order to print them."""
+    return {**machine(), "cache": str(cache_dir())}
+
+
+def machine() -> dict[str, str]:
+    """What results depend on and may be published: versions, processor, threads."""
     threads = f"{torch.get_num_threads()} (between operations: {torch.get_num_interop_threads()})"
     return {
         "overtone": __version__,
         "python": platform.python_version(),
         **{name: package_version(name) for name in PACKAGES},
         "platform": platform.platform(),
+        "processor": processor_name(),
         "device": device_name(),
         "threads": threads,
-        "cache": str(cache_dir()),
     }
+
+
+def processor_name() -> str:
+    """Model of the CPU, and how many of its threads this machine has."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        names = []
+    return f"{names[0] if names else platform.processor() or 'unknown'}, {os.cpu_count()} threads"
 
 
 def package_version(name: str) -> str:

@@ -11,6 +11,7 @@ import torch
 import overtone as ot
 from overtone.data import Storage, WellFolder, check, generate
 from overtone.data.generate import RECIPE, build_system
+from overtone.errors import DataError
 from overtone.solvers import Field, ShearFlow, System
 
 
@@ -177,3 +178,8 @@ def test_build_system(monkeypatch):
 def test_bad_numbers(tmp_path, options):
     with pytest.raises(ot.DataError, match="expected positive numbers"):
         run(tmp_path / "a", **options)
+
+
+def test_a_device_that_is_not_there(tmp_path):
+    with pytest.raises(DataError, match="device 'abacus' can't be used here"):
+        generate(ShearFlow(shape=(8, 8)), tmp_path, trajectories=1, steps=1, device="abacus")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from overtone.data.layout import FieldSpec
 from overtone.data.location import SPLITS, STATS, Location, suggest
@@ -73,6 +74,7 @@ def generate(
     per_file: int = 8,
     splits: Sequence[float] = (0.8, 0.1, 0.1),
     storage: Storage | None = None,
+    device: str = "cpu",
     progress: Progress | None = None,
 ) -> Path:
     """Simulate trajectories and write them as a Well folder with statistics.
@@ -87,6 +89,7 @@ def generate(
         per_file: trajectories that are solved together and share a file, at most.
         splits: fractions of train, valid and test.
         storage: how values are stored.
+        device: where to solve, e.g. `"cuda"`.
         progress: called after every frame.
     """
     variants = (system,) if isinstance(system, System) else tuple(system)
@@ -95,6 +98,7 @@ def generate(
             f"steps is {steps}, per_file {per_file}, seed {seed}, systems {len(variants)}; "
             "expected positive numbers and a seed of 0 or more"
         )
+    _require_device(device)
     counts = split_counts(trajectories, splits)
     jobs = [*_plan(variants, Path(out), counts, steps, seed, per_file)]
     if len({job.path for job in jobs}) < len(jobs):
@@ -102,7 +106,7 @@ def generate(
     unfinished = [job for job in jobs if not _is_done(job)]
     total, done = len(jobs) * steps, (len(jobs) - len(unfinished)) * steps
     for job in unfinished:
-        for _ in _run(job, storage):
+        for _ in _run(job, storage, device):
             done += 1
             if progress:
                 progress(done, total, f"{job.path.parent.name}/{job.path.name}")
@@ -111,6 +115,15 @@ def generate(
             progress(total, total, STATS)
         write_stats(out)
     return Path(out)
+
+
+def _require_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise DataError(
+            f"device {device!r} can't be used here: {error}. `overtone info` lists what there is"
+        ) from error
 
 
 def build_system(name: str, *, grid: Sequence[int] | None = None, **settings: float) -> System:
@@ -184,7 +197,7 @@ def _is_done(job: Job) -> bool:
     return True
 
 
-def _run(job: Job, storage: Storage | None) -> Iterator[None]:
+def _run(job: Job, storage: Storage | None, device: str) -> Iterator[None]:
     """Make one file, a frame at a time."""
     system = job.system
     domain = system.domain
@@ -202,7 +215,7 @@ def _run(job: Job, storage: Storage | None) -> Iterator[None]:
     fields = [FieldSpec(entry.name, entry.order) for entry in system.fields]
     try:
         with WellWriter(job.path, header, fields, job.num, storage=storage) as writer:
-            for frame in system.trajectory(job.num, job.steps, seed=job.seed):
+            for frame in system.trajectory(job.num, job.steps, seed=job.seed, device=device):
                 writer.append(frame)
                 yield
     except OvertoneError as error:

@@ -121,12 +121,23 @@ def _num_bytes(layout: Layout) -> int:
     return sum(4 * int(np.prod(spec.stored_shape(*size))) for spec in layout.fields)
 
 
+LOG_RATIO = 300
+"""Positive values that span more than this ratio are drawn on a logarithmic scale."""
+MOST_DECADES = 1e6
+"""And no further down than this ratio below the largest."""
+
+
 def _limits(values: np.ndarray) -> dict[str, Any]:
-    """Colours: a diverging map about zero if both signs occur, else a sequential one."""
+    """Colours: a diverging map about zero if both signs occur, else a sequential one.
+
+    Values that are positive and span many decades get a logarithmic scale.
+    """
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if low < 0 < high:
         bound = max(-low, high)
         return {"vmin": -bound, "vmax": bound, "cmap": "RdBu_r"}
+    if 0 < LOG_RATIO * low < high:
+        return {"norm": "log", "vmin": max(low, high / MOST_DECADES), "vmax": high}
     return {"vmin": low, "vmax": high, "cmap": "viridis"}
 
 

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from overtone.errors import PatchError
 from overtone.ops.constants import constant
+from overtone.ops.precision import full_precision
 
 MODES = ("nearest", "bilinear", "bicubic", "area")
 
@@ -70,8 +71,7 @@ def _apply(
         )
     if mode not in MODES:
         raise PatchError(f"interpolation is {mode!r}; expected one of {MODES}")
-    # Autocast would multiply in half precision; kernels are small, so full precision is free.
-    with torch.autocast(weight.device.type, enabled=False):
+    with full_precision(weight):
         for axis, (old, new) in enumerate(zip(weight.shape[2:], sizes, strict=True)):
             if old != new:
                 key = (old, new, mode, antialias)

@@ -89,9 +89,14 @@ class System(ABC):
             names += [f"{field.name}_{s}" if s else field.name for s in suffixes]
         return tuple(names)
 
-    def trajectory(self, num: int, steps: int, *, seed: int = 0) -> Iterator[Tensor]:
-        """Yield `steps` frames of `num` trajectories, each `(num, C, *shape)` in float32."""
-        yield from self.evolve(self.initial(num, seed=seed), steps)
+    def trajectory(
+        self, num: int, steps: int, *, seed: int = 0, device: torch.device | str = "cpu"
+    ) -> Iterator[Tensor]:
+        """Yield `steps` frames of `num` trajectories, each `(num, C, *shape)` in float32.
+
+        Initial states are drawn on the CPU, so that a seed means the same on every device.
+        """
+        yield from self.evolve(self.initial(num, seed=seed).to(device), steps)
 
     def evolve(self, state: Tensor, steps: int) -> Iterator[Tensor]:
         """Yield `steps` frames, the first being that of the given states."""

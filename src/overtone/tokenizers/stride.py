@@ -19,6 +19,7 @@ from torch import Tensor
 
 from overtone.errors import PatchError
 from overtone.ops.constants import constant
+from overtone.ops.precision import full_precision
 from overtone.tokenizers.convolution import ConvTokenizer, rms
 
 
@@ -62,7 +63,7 @@ def overlap(weight: Tensor, stride: tuple[int, ...]) -> Tensor:
     Returns:
         `(1, 1, *taps)`: for each tap, the number of the cell that it writes into.
     """
-    with torch.autocast(weight.device.type, enabled=False):
+    with full_precision(weight):
         folds = [
             constant(_fold, (taps, step), weight.device, weight.dtype)
             for taps, step in zip(weight.shape[2:], stride, strict=True)
