@@ -174,7 +174,7 @@ def test_time_stepping_is_of_fourth_order():
 
 def test_the_flow_does_not_depend_on_the_first_guess():
     system = ActiveMatter(shape=SMALL, alpha=-5.0, zeta=3.0)
-    flow = _Stokes(system, system._space(torch.zeros(1)))
+    flow = _Stokes(system, system.space(torch.zeros(1)))
     c, q = isotropic(system)
     q = 0.6 * plane_wave(system, (2, 1)) + 0.5j * plane_wave(system, (1, 3))
     cold = flow.solve(c, q)
@@ -194,7 +194,7 @@ def test_constants_follow_the_state_to_its_device():
     system = ActiveMatter(shape=SMALL, beta=0.0)
     state = system.initial(1, seed=0).to("meta")
     assert system.frame(state).is_meta
-    assert system._tendency(state, _Stokes(system, system._space(state))).is_meta
+    assert system._tendency(state, _Stokes(system, system.space(state))).is_meta
 
 
 def test_a_flow_that_does_not_settle_is_an_error():

@@ -48,4 +48,4 @@ def test_constants_follow_the_state_to_its_device():
     system = ShearFlow(shape=(16, 32))
     state = system.initial(1, seed=0).to("meta")
     assert system.frame(state).is_meta
-    assert system._tendency(state).is_meta
+    assert system.nonlinear(state).is_meta

@@ -109,7 +109,7 @@ def test_constants_follow_the_state_to_its_device():
     system = KolmogorovFlow(shape=(24, 24))
     state = system.initial(1, seed=0).to("meta")
     assert system.frame(state).is_meta
-    assert system._tendency(state).is_meta
+    assert system.nonlinear(state).is_meta
 
 
 def test_bad_parameters():

@@ -35,9 +35,9 @@ from torch import Tensor
 
 from overtone.errors import OvertoneError
 from overtone.ops.spectral import FourierSpace, fourier_space
-from overtone.solvers.base import Field, System, cell_centres, num_substeps, uniform
+from overtone.solvers.base import Field, cell_centres, num_substeps, uniform
 from overtone.solvers.bingham import fourth_moment
-from overtone.solvers.exponential import ExponentialRK4
+from overtone.solvers.spectral import SpectralSystem, scheme
 
 NUM_WAVES = 8
 TOLERANCE = 1e-8
@@ -46,7 +46,7 @@ MAX_ITERATIONS = 100
 
 
 @dataclass(frozen=True)
-class ActiveMatter(System):
+class ActiveMatter(SpectralSystem):
     """A suspension of active rods and how it is solved.
 
     The state is `(num, 3, *modes)`, complex: the modes of c and of q's real and imaginary part.
@@ -117,29 +117,42 @@ class ActiveMatter(System):
 
     def state(self, c: Tensor, q: Tensor) -> Tensor:
         """The state of concentration c (real) and second moment q (complex), `(num, *shape)`."""
-        space = self._space(c)
+        space = self.space(c)
         return space.mask * space.modes(torch.stack([c, q.real, q.imag], dim=1))
 
-    def advance(self, state: Tensor) -> Tensor:
-        """One frame further, in as many equal solver steps as flow and alignment ask for."""
-        space = self._space(state)
+    def num_steps(self, state: Tensor) -> int:
+        """As many as flow and alignment ask for."""
+        space = self.space(state)
         flow = _Stokes(self, space)
         c, q = self._moments(state)
-        strain = flow.solve(c, q)
-        speed = space.grid(flow.velocity(strain)).abs().amax().item()
+        speed = space.grid(flow.velocity(flow.solve(c, q))).abs().amax().item()
         rate = 2 * self.zeta * c.amax().item()
-        steps = max(
+        return max(
             num_substeps(self.dt, speed, min(self.domain.spacing), self.courant),
             num_substeps(self.dt, rate, 1.0, self.courant),
         )
-        scheme = _scheme(self, steps, state.device)
+
+    def linear(self, space: FourierSpace) -> Tensor:
+        """Diffusion in space, and of the rods' angles."""
+        diffusion = -self.translational_diffusion * space.k2
+        turning = diffusion - 4 * self.rotational_diffusion
+        return torch.stack([diffusion, turning, turning])
+
+    def nonlinear(self, state: Tensor) -> Tensor:
+        """Transport, turning and alignment."""
+        return self._tendency(state, _Stokes(self, self.space(state)))
+
+    def advance(self, state: Tensor) -> Tensor:
+        """One frame further; each stage's Stokes flow is sought from where the last one ended."""
+        steps, flow = self.num_steps(state), _Stokes(self, self.space(state))
+        step = scheme(self, steps, state.device).step
         for _ in range(steps):
-            state = scheme.step(state, lambda y: self._tendency(y, flow))
+            state = step(state, lambda y: self._tendency(y, flow))
         return state
 
     def frame(self, state: Tensor) -> Tensor:
         """Concentration, velocity, D and E row by row, `(num, 11, *shape)`."""
-        space = self._space(state)
+        space = self.space(state)
         flow = _Stokes(self, space)
         c, q = self._moments(state)
         strain = flow.solve(c, q)
@@ -148,12 +161,9 @@ class ActiveMatter(System):
         tensors = [d_xx, d_xy, d_xy, d_yy, e.real, e.imag, e.imag, -e.real]
         return torch.stack([c, *velocity.unbind(dim=1), *tensors], dim=1)
 
-    def _space(self, state: Tensor) -> FourierSpace:
-        return fourier_space(self.shape, self.extent, state.device)
-
     def _moments(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """Concentration (real) and q (complex) on the grid."""
-        c, real, imaginary = self._space(state).grid(state).unbind(dim=1)
+        c, real, imaginary = self.space(state).grid(state).unbind(dim=1)
         return c, torch.complex(real, imaginary)
 
     def _tendency(self, state: Tensor, flow: _Stokes) -> Tensor:
@@ -243,12 +253,3 @@ def _direction(shape: tuple[int, ...], extent: tuple[float, ...], device: torch.
     kx, ky = space.k
     scale = -space.inverse_laplacian * space.mask
     return torch.stack([2 * kx * ky * scale, (ky**2 - kx**2) * scale])
-
-
-@lru_cache(maxsize=32)
-def _scheme(system: ActiveMatter, steps: int, device: torch.device) -> ExponentialRK4:
-    k2 = fourier_space(system.shape, system.extent, device).k2
-    diffusion = -system.translational_diffusion * k2
-    turning = diffusion - 4 * system.rotational_diffusion
-    rates = torch.stack([diffusion, turning, turning])
-    return ExponentialRK4.of(rates, system.dt / steps)

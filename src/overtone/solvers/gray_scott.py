@@ -15,21 +15,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from overtone.errors import OvertoneError
-from overtone.ops.spectral import FourierSpace, fourier_space
-from overtone.solvers.base import Field, System, cell_centres, uniform
-from overtone.solvers.exponential import ExponentialRK4
+from overtone.ops.spectral import FourierSpace
+from overtone.solvers.base import Field, cell_centres, uniform
+from overtone.solvers.spectral import SpectralSystem
 
 NUM_BLOBS = 12
 
 
 @dataclass(frozen=True)
-class GrayScott(System):
+class GrayScott(SpectralSystem):
     """The reaction and how it is solved.
 
     The state is `(num, 2, *modes)`, complex: the modes of A and B.
@@ -78,37 +77,24 @@ class GrayScott(System):
 
     def state(self, a: Tensor, b: Tensor) -> Tensor:
         """The state of A and B, `(num, *shape)`."""
-        return self._space(a).modes(torch.stack([a, b], dim=1))
-
-    def advance(self, state: Tensor) -> Tensor:
-        """One frame further, in equal solver steps."""
-        scheme = _scheme(self, state.device)
-        for _ in range(self._steps):
-            state = scheme.step(state, self._tendency)
-        return state
+        return self.space(a).modes(torch.stack([a, b], dim=1))
 
     def frame(self, state: Tensor) -> Tensor:
         """A and B, `(num, 2, *shape)`."""
-        return self._space(state).grid(state)
+        return self.space(state).grid(state)
 
-    @property
-    def _steps(self) -> int:
+    def num_steps(self, state: Tensor) -> int:
+        """As many as keep each below the largest."""
         return math.ceil(self.dt / self.step)
 
-    def _space(self, state: Tensor) -> FourierSpace:
-        return fourier_space(self.shape, self.extent, state.device)
+    def linear(self, space: FourierSpace) -> Tensor:
+        """Diffusion and removal of A and B."""
+        a, b = self.diffusion
+        return torch.stack([-a * space.k2 - self.feed, -b * space.k2 - self.feed - self.kill])
 
-    def _tendency(self, state: Tensor) -> Tensor:
+    def nonlinear(self, state: Tensor) -> Tensor:
         """Reaction and feed; the removal of A and B is part of the linear rates."""
-        space = self._space(state)
+        space = self.space(state)
         a, b = space.grid(state).unbind(dim=1)
         eaten = a * b.square()
         return space.modes(torch.stack([self.feed - eaten, eaten], dim=1))
-
-
-@lru_cache(maxsize=8)
-def _scheme(system: GrayScott, device: torch.device) -> ExponentialRK4:
-    k2 = fourier_space(system.shape, system.extent, device).k2
-    a, b = system.diffusion
-    rates = torch.stack([-a * k2 - system.feed, -b * k2 - system.feed - system.kill])
-    return ExponentialRK4.of(rates, system.dt / system._steps)

@@ -24,13 +24,13 @@ from torch import Tensor
 
 from overtone.errors import OvertoneError
 from overtone.ops.spectral import FourierSpace, fourier_space
-from overtone.solvers.base import Field, System, cell_centres, num_substeps
-from overtone.solvers.exponential import ExponentialRK4
+from overtone.solvers.base import Field, cell_centres, num_substeps
 from overtone.solvers.incompressible import advection, pressure, velocity_modes, vorticity
+from overtone.solvers.spectral import SpectralSystem
 
 
 @dataclass(frozen=True)
-class KolmogorovFlow(System):
+class KolmogorovFlow(SpectralSystem):
     """A Kolmogorov flow and how it is solved.
 
     The state is `(num, 1, *modes)`, complex: vorticity (with the mean velocity in its zeroth mode,
@@ -75,7 +75,7 @@ class KolmogorovFlow(System):
         """Random vortices with wavenumbers round 4 and unit root-mean-square velocity."""
         random = torch.Generator().manual_seed(seed)
         noise = torch.randn(num, *self.shape, generator=random, dtype=torch.float64)
-        space = self._space(noise)
+        space = self.space(noise)
         k = space.k2.sqrt()
         omega = space.mask * (k * torch.exp(-0.5 * (k - 4) ** 2)) * space.modes(noise)
         speed = space.grid(velocity_modes(space, omega)).square().sum(dim=1).mean(dim=(-2, -1))
@@ -83,36 +83,34 @@ class KolmogorovFlow(System):
 
     def state(self, u: Tensor, v: Tensor) -> Tensor:
         """The state of velocity u, v (without its divergence), `(num, *shape)`."""
-        space = self._space(u)
+        space = self.space(u)
         return (space.mask * vorticity(space, torch.stack([u, v], dim=1)))[:, None]
 
-    def advance(self, state: Tensor) -> Tensor:
-        """One frame further, in as many equal solver steps as the flow's speed asks for."""
+    def num_steps(self, state: Tensor) -> int:
+        """As many as the flow's speed asks for."""
         speed = self._velocity(state).abs().amax().item()
-        steps = num_substeps(self.dt, speed, min(self.domain.spacing), self.courant)
-        scheme = _scheme(self, steps, state.device)
-        for _ in range(steps):
-            state = scheme.step(state, self._tendency)
-        return state
+        return num_substeps(self.dt, speed, min(self.domain.spacing), self.courant)
+
+    def linear(self, space: FourierSpace) -> Tensor:
+        """Viscosity and drag."""
+        return -space.k2 / self.reynolds - self.drag
 
     def frame(self, state: Tensor) -> Tensor:
         """Vorticity, pressure, u and v, `(num, 4, *shape)`."""
-        space, velocity = self._space(state), self._velocity(state)
+        space, velocity = self.space(state), self._velocity(state)
         omega = state[:, 0].clone()
         omega[..., 0, 0] = 0  # the mean velocity is kept there
         scalars = torch.stack([space.grid(omega), pressure(space, velocity)], dim=1)
         return torch.cat([scalars, velocity], dim=1)
 
-    def _space(self, state: Tensor) -> FourierSpace:
-        return fourier_space(self.shape, self.extent, state.device)
-
     def _velocity(self, state: Tensor) -> Tensor:
-        """U and v on the grid, `(num, 2, *shape)`."""
-        space = self._space(state)
+        """Velocities u and v on the grid, `(num, 2, *shape)`."""
+        space = self.space(state)
         return space.grid(velocity_modes(space, state[:, 0]))
 
-    def _tendency(self, state: Tensor) -> Tensor:
-        return advection(self._space(state), state) + _force(self, state.device)
+    def nonlinear(self, state: Tensor) -> Tensor:
+        """Advection and the force."""
+        return advection(self.space(state), state) + _force(self, state.device)
 
 
 @lru_cache(maxsize=8)
@@ -121,9 +119,3 @@ def _force(system: KolmogorovFlow, device: torch.device) -> Tensor:
     y = cell_centres(system.shape[1], system.extent[1]).to(device)
     curl = -system.forcing * torch.cos(system.forcing * y).expand(system.shape)
     return fourier_space(system.shape, system.extent, device).modes(curl)
-
-
-@lru_cache(maxsize=32)
-def _scheme(system: KolmogorovFlow, steps: int, device: torch.device) -> ExponentialRK4:
-    k2 = fourier_space(system.shape, system.extent, device).k2
-    return ExponentialRK4.of(-k2 / system.reynolds - system.drag, system.dt / steps)

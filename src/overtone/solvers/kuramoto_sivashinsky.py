@@ -13,19 +13,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from overtone.errors import OvertoneError
-from overtone.ops.spectral import FourierSpace, fourier_space
-from overtone.solvers.base import Field, System, cell_centres, uniform
-from overtone.solvers.exponential import ExponentialRK4
+from overtone.ops.spectral import FourierSpace
+from overtone.solvers.base import Field, cell_centres, uniform
+from overtone.solvers.spectral import SpectralSystem
 
 
 @dataclass(frozen=True)
-class KuramotoSivashinsky(System):
+class KuramotoSivashinsky(SpectralSystem):
     """The equation and how it is solved.
 
     The state is `(num, 1, modes)`, complex: the modes of u.
@@ -72,34 +71,22 @@ class KuramotoSivashinsky(System):
 
     def state(self, u: Tensor) -> Tensor:
         """The state of u, `(num, *shape)`."""
-        space = self._space(u)
+        space = self.space(u)
         return space.mask * space.modes(u)[:, None]
-
-    def advance(self, state: Tensor) -> Tensor:
-        """One frame further, in equal solver steps."""
-        scheme = _scheme(self, state.device)
-        for _ in range(self._steps):
-            state = scheme.step(state, self._tendency)
-        return state
 
     def frame(self, state: Tensor) -> Tensor:
         """The field u, `(num, 1, *shape)`."""
-        return self._space(state).grid(state)
+        return self.space(state).grid(state)
 
-    @property
-    def _steps(self) -> int:
+    def num_steps(self, state: Tensor) -> int:
+        """As many as keep each below the largest."""
         return math.ceil(self.dt / self.step)
 
-    def _space(self, state: Tensor) -> FourierSpace:
-        return fourier_space(self.shape, self.extent, state.device)
+    def linear(self, space: FourierSpace) -> Tensor:
+        """Growth of long waves and decay of short ones."""
+        return space.k2 - self.viscosity * space.k2**2
 
-    def _tendency(self, state: Tensor) -> Tensor:
+    def nonlinear(self, state: Tensor) -> Tensor:
         """`-∂(u²/2)/∂x`, dealiased."""
-        space = self._space(state)
+        space = self.space(state)
         return -0.5 * space.mask * space.gradient[0] * space.modes(space.grid(state).square())
-
-
-@lru_cache(maxsize=8)
-def _scheme(system: KuramotoSivashinsky, device: torch.device) -> ExponentialRK4:
-    k2 = fourier_space(system.shape, system.extent, device).k2
-    return ExponentialRK4.of(k2 - system.viscosity * k2**2, system.dt / system._steps)

@@ -29,8 +29,7 @@ from overtone.errors import OvertoneError
 from overtone.ops.chebyshev import interpolation_matrix
 from overtone.solvers.base import Field, System, cell_centres, num_substeps
 from overtone.solvers.channel import Channel, channel
-from overtone.solvers.exponential import ExponentialRK4
-from overtone.solvers.steppers import Tendency
+from overtone.solvers.steppers import ExponentialRK4, Tendency
 
 NOISE = 1e-3
 """Standard deviation of the noise, which is then multiplied by y (1 - y)."""
