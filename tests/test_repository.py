@@ -23,7 +23,7 @@ LAYERS = [
     {"grid"},
     {"schedules"},
     {"ops"},
-    {"tokenizers", "processors", "solvers", "metrics", "normalize", "storage"},
+    {"tokenizers", "processors", "solvers", "metrics", "normalize", "storage", "theory"},
     {"architecture", "data"},
     {"emulator", "rollout"},
     {"info"},

@@ -1,5 +1,44 @@
-"""How far a prediction is from the truth."""
+"""How far a prediction is from the truth: cell by cell, scale by scale, and in its physics."""
 
-from overtone.metrics.pointwise import vrmse
+from overtone.metrics.artifacts import Fold, HarmonicGrowth, HarmonicTracker, fold
+from overtone.metrics.bands import BANDS, band_edges, band_energy, bsmse, bsnmse
+from overtone.metrics.harmonics import HarmonicExcess, Period, find_period, harmonic_excess
+from overtone.metrics.pointwise import (
+    mae,
+    mse,
+    nmse,
+    pearson,
+    rmse,
+    time_to_decorrelation,
+    vmse,
+    vrmse,
+)
+from overtone.metrics.spectrum import Spectrum, axis_spectrum, isotropic_spectrum, mode_power
 
-__all__ = ["vrmse"]
+__all__ = [
+    "BANDS",
+    "Fold",
+    "HarmonicExcess",
+    "HarmonicGrowth",
+    "HarmonicTracker",
+    "Period",
+    "Spectrum",
+    "axis_spectrum",
+    "band_edges",
+    "band_energy",
+    "bsmse",
+    "bsnmse",
+    "find_period",
+    "fold",
+    "harmonic_excess",
+    "isotropic_spectrum",
+    "mae",
+    "mode_power",
+    "mse",
+    "nmse",
+    "pearson",
+    "rmse",
+    "time_to_decorrelation",
+    "vmse",
+    "vrmse",
+]

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 
 from overtone.ops.spectral import FourierSpace
+from overtone.solvers.base import num_substeps
+from overtone.solvers.spectral import SpectralSystem
 
 
 def vorticity(space: FourierSpace, velocity: Tensor) -> Tensor:
@@ -63,3 +65,23 @@ def pressure(space: FourierSpace, velocity: Tensor) -> Tensor:
     uu, uv, vv = (space.mask * space.modes(products)).unbind(dim=1)
     kx, ky = space.k
     return space.grid((kx**2 * uu + kx * ky * uv + ky**2 * vv) * space.inverse_laplacian)
+
+
+class IncompressibleFlow(SpectralSystem):
+    """A system whose state begins with the vorticity of a flow.
+
+    Subclasses have a field `courant`: the largest number of cells that the flow crosses in a solver
+    step.
+    """
+
+    courant: float
+
+    def num_steps(self, state: Tensor) -> int:
+        """As many as the flow's speed asks for."""
+        speed = self.velocity(state).abs().amax().item()
+        return num_substeps(self.dt, speed, min(self.domain.spacing), self.courant)
+
+    def velocity(self, state: Tensor) -> Tensor:
+        """Both components on the grid, `(num, 2, *shape)`."""
+        space = self.space(state)
+        return space.grid(velocity_modes(space, state[:, 0]))

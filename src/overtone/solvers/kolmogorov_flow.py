@@ -24,13 +24,18 @@ from torch import Tensor
 
 from overtone.errors import OvertoneError
 from overtone.ops.spectral import FourierSpace, fourier_space
-from overtone.solvers.base import Field, cell_centres, num_substeps
-from overtone.solvers.incompressible import advection, pressure, velocity_modes, vorticity
-from overtone.solvers.spectral import SpectralSystem
+from overtone.solvers.base import Field, cell_centres
+from overtone.solvers.incompressible import (
+    IncompressibleFlow,
+    advection,
+    pressure,
+    velocity_modes,
+    vorticity,
+)
 
 
 @dataclass(frozen=True)
-class KolmogorovFlow(SpectralSystem):
+class KolmogorovFlow(IncompressibleFlow):
     """A Kolmogorov flow and how it is solved.
 
     The state is `(num, 1, *modes)`, complex: vorticity (with the mean velocity in its zeroth mode,
@@ -86,27 +91,17 @@ class KolmogorovFlow(SpectralSystem):
         space = self.space(u)
         return (space.mask * vorticity(space, torch.stack([u, v], dim=1)))[:, None]
 
-    def num_steps(self, state: Tensor) -> int:
-        """As many as the flow's speed asks for."""
-        speed = self._velocity(state).abs().amax().item()
-        return num_substeps(self.dt, speed, min(self.domain.spacing), self.courant)
-
     def linear(self, space: FourierSpace) -> Tensor:
         """Viscosity and drag."""
         return -space.k2 / self.reynolds - self.drag
 
     def frame(self, state: Tensor) -> Tensor:
         """Vorticity, pressure, u and v, `(num, 4, *shape)`."""
-        space, velocity = self.space(state), self._velocity(state)
+        space, velocity = self.space(state), self.velocity(state)
         omega = state[:, 0].clone()
         omega[..., 0, 0] = 0  # the mean velocity is kept there
         scalars = torch.stack([space.grid(omega), pressure(space, velocity)], dim=1)
         return torch.cat([scalars, velocity], dim=1)
-
-    def _velocity(self, state: Tensor) -> Tensor:
-        """Velocities u and v on the grid, `(num, 2, *shape)`."""
-        space = self.space(state)
-        return space.grid(velocity_modes(space, state[:, 0]))
 
     def nonlinear(self, state: Tensor) -> Tensor:
         """Advection and the force."""
