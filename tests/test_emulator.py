@@ -116,6 +116,15 @@ def test_fewer_and_more_frames_than_the_context(make_model, make_window):
     assert model(long.last(2), patch=8).shape == (2, 2, 32, 48)
 
 
+def test_a_model_of_one_frame(make_domain, make_model, make_window):
+    model = make_model(context=1)
+    window = make_window(model.domain, frames=1)
+    frames = list(ot.rollout(model, window, steps=3, schedule=ot.Cycle(4, 8)))
+    assert all(frame.isfinite().all() for frame in frames)
+    model.predict_change(window, 8)[0].square().mean().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
 def test_samples_of_a_batch_do_not_mix(make_model, make_window):
     model = make_model().double()
     window = make_window(model.domain, batch=3, dtype=torch.float64)

@@ -106,7 +106,7 @@ class Domain:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Window:
     """Consecutive frames on a domain.
 

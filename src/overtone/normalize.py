@@ -29,7 +29,7 @@ CHANGE_FLOOR = 1e-4
 """Smallest unit of change, relative to the standard deviation."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Statistics:
     """What each frame may know of its context.
 
