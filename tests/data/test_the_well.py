@@ -11,7 +11,7 @@ the_well = pytest.importorskip("the_well.data")
 pytestmark = pytest.mark.well
 
 
-def compare(folder, constant=()):
+def assert_equal_items(folder, constant=()):
     theirs = the_well.WellDataset(
         path=str(folder), well_split_name="train", n_steps_input=3, n_steps_output=2
     )
@@ -36,7 +36,7 @@ def compare(folder, constant=()):
 def test_equal_values_in_one_two_and_three_dimensions(make_folder, shape):
     sides = [("wall", "open"), "periodic", "open"][: len(shape)]
     folder, _ = make_folder(shape=shape, boundaries=sides)
-    theirs, ours = compare(folder)
+    theirs, ours = assert_equal_items(folder)
     names = [name for order in range(3) for name in theirs.metadata.field_names[order]]
     assert tuple(names) == ours.domain.fields
 
@@ -50,14 +50,14 @@ def test_fields_without_sample_or_time(make_folder):
         FieldSpec("u", 1),
     )
     folder, _ = make_folder(specs=specs)
-    compare(folder, constant=("map", "mask"))
+    assert_equal_items(folder, constant=("map", "mask"))
 
 
 def test_generated_data_with_their_normalisation(tmp_path):
     from the_well.data.normalization import ZScoreNormalization
 
     folder = generate(ShearFlow(shape=(16, 32)), tmp_path / "a", trajectories=4, steps=8)
-    compare(folder)
+    assert_equal_items(folder)
     theirs = the_well.WellDataset(
         path=str(folder),
         well_split_name="train",
@@ -100,4 +100,4 @@ def test_their_dummy_file_is_read(tmp_path):
 @pytest.mark.xfail(reason="the_well 1.2.0 wants length 1 where its format has no axis", strict=True)
 def test_fields_without_a_spatial_axis(make_folder):
     folder, _ = make_folder(specs=(FieldSpec("a"), FieldSpec("b", dim_varying=(True, False))))
-    compare(folder)
+    assert_equal_items(folder)
