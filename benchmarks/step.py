@@ -32,9 +32,9 @@ import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from torch.utils.flop_counter import FlopCounterMode
 
 import overtone as ot
+from overtone.flops import call_flops
 from overtone.info import machine
 
 DOMAIN = ot.Domain(
@@ -96,19 +96,6 @@ def work(case: Case, model: ot.Emulator, window: ot.Window) -> Callable[[], None
     return train
 
 
-def count_flops(case: Case) -> int:
-    with torch.device("meta"):
-        model = build(case).train()
-        window = ot.Window(torch.empty(1, FRAMES, len(DOMAIN.fields), *DOMAIN.shape), DOMAIN)
-        counter = FlopCounterMode(display=False)
-        with counter:
-            if case.mode == "forward":
-                model.predict_change(window, case.patch, last_only=True)
-            else:
-                model.predict_change(window, case.patch)[0].square().mean().backward()
-    return counter.get_total_flops()
-
-
 def matmul_peak(repeats: int = 5) -> float:
     """FLOP/s of a 2048² product on one core."""
     a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
@@ -125,7 +112,8 @@ def measure(case: Case, repeats: int) -> dict[str, Any]:
     torch.manual_seed(SEED)
     torch.set_num_threads(1)
     fields = torch.randn(1, FRAMES, len(DOMAIN.fields), *DOMAIN.shape).cumsum(dim=1)
-    step = work(case, build(case), ot.Window(fields, DOMAIN))
+    model = build(case)
+    step = work(case, model, ot.Window(fields, DOMAIN))
     peaks, seconds = [matmul_peak()], []
     step()
     for _ in range(repeats):
@@ -134,7 +122,8 @@ def measure(case: Case, repeats: int) -> dict[str, Any]:
         seconds.append(time.process_time() - began)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     peaks.append(matmul_peak())
-    flops = count_flops(case)
+    training = case.mode != "forward"
+    flops = call_flops(model, DOMAIN, case.patch, frames=FRAMES, training=training)
     return {
         **asdict(case),
         "cpu_seconds": min(seconds),

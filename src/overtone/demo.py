@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 from rich.table import Table
 from torch import Tensor
 
@@ -26,6 +26,7 @@ from overtone.domain import Domain, Window
 from overtone.emulator import Emulator, build
 from overtone.info import machine
 from overtone.metrics import vrmse
+from overtone.progress import bars
 from overtone.rollout import rollout
 from overtone.schedules import parse_schedule
 from overtone.solvers import ShearFlow
@@ -88,12 +89,6 @@ def domain() -> Domain:
     """What the averaged flows live on."""
     shape = tuple(n // COARSEN for n in SYSTEM.shape)
     return Domain(shape, SYSTEM.extent, SYSTEM.boundaries, SYSTEM.channels, SYSTEM.dt)
-
-
-def bars(console: Console) -> Progress:
-    """Progress bars with the time that is left."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    return Progress(*columns, TimeRemainingColumn(), console=console)
 
 
 def simulate(progress: Progress, title: str, *, num: int, seed: int) -> Tensor:

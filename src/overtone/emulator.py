@@ -7,9 +7,9 @@ every call.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -127,9 +127,15 @@ class Emulator(nn.Module):
         """Recompute the blocks in the backward pass instead of keeping what they computed."""
         self.processor.checkpointing = enabled
 
-    def save(self, path: str | Path) -> None:
-        """Write a folder with weights (safetensors) and configuration (JSON)."""
-        save_folder(path, self.state_dict(), {"architecture": self.architecture.to_dict()})
+    def save(self, path: str | Path, *, training: Mapping[str, Any] | None = None) -> None:
+        """Write a folder with weights (safetensors) and configuration (JSON).
+
+        Args:
+            path: the folder.
+            training: how it was trained (seed, updates, …), plain data to keep beside it.
+        """
+        config = {"architecture": self.architecture.to_dict(), "training": dict(training or {})}
+        save_folder(path, self.state_dict(), config)
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> Emulator:

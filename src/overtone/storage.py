@@ -64,7 +64,7 @@ def load_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    path = Path(path)
+    path = find_model(path)
     _refuse_pickle(path)
     for name in (CONFIG, WEIGHTS):
         if not (path / name).is_file():
@@ -90,6 +90,16 @@ def load_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return load_file(path / WEIGHTS), config
     except SafetensorError as error:
         raise CheckpointError(f"'{path / WEIGHTS}' can't be read: {error}") from error
+
+
+def find_model(path: str | Path) -> Path:
+    """The model folder itself: of a training run's folder, its best model or else its last."""
+    path = Path(path)
+    if not (path / WEIGHTS).exists():
+        for name in ("best", "last"):
+            if (path / name / WEIGHTS).exists():
+                return path / name
+    return path
 
 
 def _refuse_pickle(path: Path) -> None:

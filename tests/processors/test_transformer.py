@@ -1,10 +1,11 @@
 import pytest
 import torch
+import torch.nn.functional as F
 
 import overtone as ot
 from overtone.grid import PatchGrid
 from overtone.processors import TimeState, Transformer
-from overtone.processors.attention import DropPath, ScaledLinear, attend
+from overtone.processors.attention import DropPath, Gate, ScaledLinear, attend
 
 
 def grid(shape=(8, 12), boundary="periodic"):
@@ -132,3 +133,10 @@ def test_drop_path_drops_whole_samples_and_keeps_the_mean():
     assert (per_sample == per_sample[:, :1]).all()
     assert y.mean().item() == pytest.approx(1.0, abs=0.03)
     assert torch.equal(drop.eval()(torch.ones(2, 3)), torch.ones(2, 3))
+
+
+def test_the_gate_is_silu_times_value_and_so_is_its_gradient():
+    pair = torch.randn(3, 8, dtype=torch.float64, requires_grad=True)
+    gate, value = pair.chunk(2, dim=-1)
+    torch.testing.assert_close(Gate.apply(pair), F.silu(gate) * value)
+    assert torch.autograd.gradcheck(Gate.apply, (pair,))

@@ -19,7 +19,7 @@ import torch
 import yaml
 from torch import Tensor
 
-from overtone.data.atomic import replacing
+from overtone.atomic import replacing
 from overtone.data.handles import OpenFile
 from overtone.data.layout import FieldSpec
 from overtone.data.location import MAX_STATS_BYTES, STATS, Location, find_files

@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 from torch import Tensor
 
-from overtone.data.atomic import replacing
+from overtone.atomic import replacing
 from overtone.data.layout import GROUPS, ROOT_ATTRIBUTES, FieldSpec
 from overtone.domain import BoundarySpec, Domain, Sides
 from overtone.errors import DataError

@@ -8,6 +8,8 @@ for each head (QK-norm) and rotated by their positions.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -45,8 +47,10 @@ class Heads(nn.Module):
         super().__init__()
         self.num_heads = num_heads
         self.q = nn.Linear(dim, dim, bias=False)
-        self.kv = nn.Linear(dim, 2 * dim, bias=False)
-        for layer in (self.q, self.kv):
+        # Apart from the keys: the norm copies those, and would keep a joint pair alive with them.
+        self.k = nn.Linear(dim, dim, bias=False)
+        self.v = nn.Linear(dim, dim, bias=False)
+        for layer in (self.q, self.k, self.v):
             nn.init.normal_(layer.weight, std=dim**-0.5)
         self.q_norm = nn.LayerNorm(dim // num_heads, bias=False)
         self.k_norm = nn.LayerNorm(dim // num_heads, bias=False)
@@ -64,7 +68,7 @@ class Heads(nn.Module):
 
     def keys_values(self, x: Tensor, rotation: Tensor) -> tuple[Tensor, Tensor]:
         """Rotated keys, and values, each `(..., num_heads, head_dim)`; arguments as `queries`."""
-        k, v = self.kv(x).unflatten(-1, (2, self.num_heads, -1)).unbind(-3)
+        k, v = (layer(x).unflatten(-1, (self.num_heads, -1)) for layer in (self.k, self.v))
         return rotate(self.k_norm(k), rotation.unsqueeze(-3)), v
 
 
@@ -99,6 +103,35 @@ def _behind(x: Tensor, axis: int) -> int:
     return x.shape[axis + 1 : -1].numel()
 
 
+class Gate(torch.autograd.Function):
+    """`silu(gate) * value`, which keeps its input alone and computes the silu again backwards."""
+
+    @staticmethod
+    def forward(ctx: Any, pair: Tensor) -> Tensor:
+        """`(..., 2 * hidden_dim)` to `(..., hidden_dim)`."""
+        ctx.save_for_backward(pair)
+        gate, value = pair.chunk(2, dim=-1)
+        return F.silu(gate).mul_(value)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        """Gradient of the pair."""
+        (pair,), (grad,) = ctx.saved_tensors, grads
+        gate, value = pair.chunk(2, dim=-1)
+        return torch.cat(
+            [torch.ops.aten.silu_backward(grad * value, gate), F.silu(gate).mul_(grad)], dim=-1
+        )
+
+
+def gated(pair: Tensor) -> Tensor:
+    """`silu(gate) * value` of a pair `(..., 2 * hidden_dim)` in little memory."""
+    if torch.compiler.is_compiling():  # the compiler chooses by itself what to compute again
+        gate, value = pair.chunk(2, dim=-1)
+        return F.silu(gate) * value
+    result: Any = Gate.apply(pair)
+    return result
+
+
 class SwiGLU(nn.Module):
     """The gated MLP: `out(silu(gate) * value)`."""
 
@@ -110,8 +143,7 @@ class SwiGLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """`(..., dim)` to `(..., dim)`."""
-        gate, value = self.inward(x).chunk(2, dim=-1)
-        return self.out(F.silu(gate) * value)
+        return self.out(gated(self.inward(x)))
 
 
 class DropPath(nn.Module):

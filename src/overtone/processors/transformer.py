@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from overtone.grid import PatchGrid
+from overtone.ops.memory import release_freed
 from overtone.processors.attention import DropPath, Heads, SwiGLU, attend
 from overtone.processors.axial import AxialAttention
 from overtone.processors.rope import space_rotation, time_rotation
@@ -211,6 +212,9 @@ class Transformer(nn.Module):
             arguments = (tokens, space, time, last_only and i == len(self.blocks) - 1, state)
             if self.checkpointing and torch.is_grad_enabled():
                 tokens = checkpoint(block, *arguments, use_reentrant=False)
+                if tokens.device.type == "cpu" and not torch.compiler.is_compiling():
+                    # Before the block is computed again: what the one behind it left is free now.
+                    tokens.register_hook(release_freed)
             else:
                 tokens = block(*arguments)
         return self.norm(tokens)

@@ -1,0 +1,12 @@
+"""Progress bars with the time that is left."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+def bars(console: Console | None = None) -> Progress:
+    """Bars with a title, a count and an ETA; use as a context manager."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    return Progress(*columns, TimeRemainingColumn(), console=console)

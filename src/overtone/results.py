@@ -1,0 +1,189 @@
+"""What an evaluation found, as plain data: the schema of `results.json`.
+
+Every averaged number is an `Estimate`: its value over the trajectories and a 95 % interval by
+bootstrap over them. `Results.model_json_schema()` is the schema in JSON's own terms.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from overtone.atomic import replacing
+from overtone.errors import DataError
+
+FORMAT = "overtone-results-1"
+
+
+class Record(BaseModel):
+    """Base of all parts: immutable, and nothing that is not named here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+
+class Estimate(Record):
+    """A mean over trajectories and its 95 % bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class NextStep(Record):
+    """One step from true frames at one patch.
+
+    Attributes:
+        patch: one int, or one for each axis.
+        vrmse: mean over fields.
+        fields: VRMSE of each field.
+        tokens, flops: of one prediction of one sample.
+        seconds: measured, of one prediction of one sample.
+    """
+
+    patch: int | tuple[int, ...]
+    vrmse: Estimate
+    fields: dict[str, Estimate]
+    tokens: int
+    flops: int
+    seconds: float
+
+
+class Harmonics(Record):
+    """The grid artifact of one period over a rollout.
+
+    Attributes:
+        patch: the period in cells.
+        excess: dB above the spectral neighbourhood, at each step.
+        exponent: g of `power ∝ step^g`.
+        overall: dB, of the mean spectrum over all steps.
+        p_value: of the overall excess.
+        share: of the residual's power that is on the lattice, overall.
+        cell: mean square residual folded onto the patch cell, nested lists over the axes.
+    """
+
+    patch: int | tuple[int, ...]
+    excess: tuple[float, ...]
+    exponent: float
+    overall: float
+    p_value: float
+    share: float
+    cell: list[Any]
+
+
+class ResidualSpectrum(Record):
+    """Isotropic power spectrum of the normalised residual at one step, mean over samples.
+
+    Attributes:
+        step: counted from 1.
+        wavenumber: cycles per cell of the finest axis.
+        power: of the residual in units of the truth's variance, mean over fields.
+        truth: the truth's own, in the same units.
+    """
+
+    step: int
+    wavenumber: tuple[float, ...]
+    power: tuple[float, ...]
+    truth: tuple[float, ...]
+
+
+class Run(Record):
+    """One rollout schedule of one model.
+
+    Attributes:
+        schedule: its string form.
+        vrmse: at each step, mean over fields. Shorter than `steps` if all trajectories blew up.
+        vrmse_10: mean over the first ten steps, or fewer if fewer were made.
+        vrmse_all: mean over all steps.
+        fields: `vrmse_all` of each field.
+        bsnmse: mean over all steps, for each band (low, mid, high).
+        harmonics: of each of the patches that the schedules use.
+        spectra: residual spectra at chosen steps.
+        physics: name of a constraint -> its residual at each step, relative to the truth's own.
+        tokens: of all steps of one sample.
+        flops: of all steps of one sample.
+        seconds: measured, of all steps of one sample.
+        blow_up: the first step (from 1) at which a trajectory turned non-finite; None if none did.
+    """
+
+    schedule: str
+    vrmse: tuple[Estimate, ...]
+    vrmse_10: Estimate
+    vrmse_all: Estimate
+    fields: dict[str, Estimate]
+    bsnmse: dict[str, Estimate]
+    harmonics: tuple[Harmonics, ...]
+    spectra: tuple[ResidualSpectrum, ...]
+    physics: dict[str, tuple[float, ...]]
+    tokens: int
+    flops: int
+    seconds: float
+    blow_up: int | None = None
+
+
+class ModelResult(Record):
+    """All that was measured of one model.
+
+    Attributes:
+        name: as given on the command line, or the folder's name.
+        seed: of its training, where known; runs that differ in it alone share a `name`.
+        num_parameters: trainable numbers.
+        config: what it was built from, with its kind under `kind`.
+        training: updates, minutes, FLOPs and the like, where its folder tells.
+    """
+
+    name: str
+    seed: int | None
+    num_parameters: int
+    config: dict[str, Any]
+    training: dict[str, Any]
+    next_step: tuple[NextStep, ...]
+    runs: tuple[Run, ...]
+
+
+class Data(Record):
+    """What the models were evaluated on.
+
+    Attributes:
+        name: of the dataset; never a folder of this machine.
+        split: train, valid or test.
+        fingerprint: SHA-256 over names, sizes and contents of the split's files.
+        trajectories: how many.
+        start: first frame of each rollout's context.
+        domain: `Domain.to_dict()`.
+    """
+
+    name: str
+    split: str
+    fingerprint: str
+    trajectories: int
+    start: int
+    domain: dict[str, Any]
+
+
+class Results(Record):
+    """The whole of `results.json`."""
+
+    format: Literal["overtone-results-1"] = FORMAT
+    command: str
+    seed: int
+    machine: dict[str, str]
+    data: Data
+    steps: int
+    models: tuple[ModelResult, ...]
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON; the file is complete or absent."""
+        with replacing(path) as scratch:
+            scratch.write_text(self.model_dump_json(indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Results:
+        """Read what `save` wrote."""
+        try:
+            return cls.model_validate_json(Path(path).read_text())
+        except (OSError, ValidationError, UnicodeDecodeError) as error:
+            raise DataError(
+                f"'{path}' can't be read as results of `overtone evaluate`: {error}"
+            ) from error

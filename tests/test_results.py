@@ -1,0 +1,37 @@
+"""The schema of results.json."""
+
+import math
+
+import pytest
+
+from overtone.errors import DataError
+from overtone.results import Data, Estimate, ModelResult, NextStep, Results
+
+
+def example():
+    estimate = Estimate(value=0.5, low=0.4, high=0.6)
+    step = NextStep(patch=4, vrmse=estimate, fields={"u": estimate}, tokens=16, flops=9, seconds=1)
+    model = ModelResult(
+        name="m", seed=None, num_parameters=3, config={}, training={}, next_step=(step,), runs=()
+    )
+    data = Data(name="d", split="test", fingerprint="0", trajectories=2, start=0, domain={})
+    return Results(command="c", seed=0, machine={}, data=data, steps=4, models=(model,))
+
+
+def test_what_is_saved_is_what_is_read(tmp_path):
+    example().save(tmp_path / "results.json")
+    assert Results.load(tmp_path / "results.json") == example()
+
+
+def test_numbers_that_are_not_finite_survive(tmp_path):
+    bad = Estimate(value=math.nan, low=-math.inf, high=math.inf)
+    again = Estimate.model_validate_json(bad.model_dump_json())
+    assert math.isnan(again.value)
+    assert again.high == math.inf
+
+
+@pytest.mark.parametrize("text", ["{}", "not json", '{"format": "other"}'])
+def test_other_files_are_refused(tmp_path, text):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(DataError, match="overtone evaluate"):
+        Results.load(tmp_path / "x.json")
