@@ -6,14 +6,13 @@ builds the same model in any future version.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypedDict, Unpack
 
 from overtone.domain import Domain, per_axis
-from overtone.errors import OvertoneError
+from overtone.errors import OvertoneError, suggest
 from overtone.processors import PROCESSORS
 from overtone.schedules import Patch
 from overtone.tokenizers import TOKENIZERS, DecoderRule
@@ -191,6 +190,6 @@ def _kernels(patches: tuple[tuple[int, ...], ...], options: Options) -> tuple[in
 
 def _one_of(value: str, known: Sequence[str], name: str) -> None:
     if value not in known:
-        close = difflib.get_close_matches(str(value), known, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
-        raise OvertoneError(f"{name} is {value!r}; expected one of {', '.join(known)}{hint}")
+        raise OvertoneError(
+            f"{name} is {value!r}; expected one of {', '.join(known)}{suggest(str(value), known)}"
+        )

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from overtone.cli_data import app as data_app
+from overtone.cli_train import train
 from overtone.errors import OvertoneError
 from overtone.version import __version__
 
@@ -25,6 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app)
+app.command()(train)
 
 
 def _version(value: bool) -> None:

@@ -69,6 +69,11 @@ class Emulator(nn.Module):
         return tuple(_short(patch) for patch in self.architecture.patches)
 
     @property
+    def causal(self) -> bool:
+        """Whether every frame of a window makes a prediction of its own."""
+        return self.architecture.causal
+
+    @property
     def num_parameters(self) -> int:
         """Number of trainable numbers."""
         return sum(p.numel() for p in self.parameters())
@@ -127,15 +132,22 @@ class Emulator(nn.Module):
         """Recompute the blocks in the backward pass instead of keeping what they computed."""
         self.processor.checkpointing = enabled
 
-    def save(self, path: str | Path, *, training: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        training: Mapping[str, Any] | None = None,
+        weights: Mapping[str, Tensor] | None = None,
+    ) -> None:
         """Write a folder with weights (safetensors) and configuration (JSON).
 
         Args:
             path: the folder.
             training: how it was trained (seed, updates, …), plain data to keep beside it.
+            weights: other weights than its own, e.g. gathered ones of a model spread over ranks.
         """
         config = {"architecture": self.architecture.to_dict(), "training": dict(training or {})}
-        save_folder(path, self.state_dict(), config)
+        save_folder(path, self.state_dict() if weights is None else weights, config)
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> Emulator:

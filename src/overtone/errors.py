@@ -6,6 +6,9 @@ as one line and exits with code 2.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
 
 class OvertoneError(ValueError):
     """A mistake in what was given: an argument, a window, a file."""
@@ -39,3 +42,18 @@ class RolloutDiverged(OvertoneError):
         super().__init__(message)
         self.step = step
         self.num_valid = num_valid
+
+
+class ConfigError(OvertoneError):
+    """A training run's configuration is not what it should be."""
+
+
+class TrainingDiverged(OvertoneError):
+    """A loss or a gradient turned non-finite; the last good checkpoint is kept."""
+
+
+def suggest(name: str, known: Sequence[str]) -> str:
+    """`; did you mean 'x'?` for a name that is close to a known one, else nothing."""
+    lowered = {entry.lower(): entry for entry in known}
+    close = difflib.get_close_matches(name.lower(), list(lowered), n=1)
+    return f"; did you mean '{lowered[close[0]]}'?" if close else ""

@@ -19,11 +19,11 @@ import numpy as np
 import torch
 
 from overtone.data.layout import FieldSpec
-from overtone.data.location import SPLITS, STATS, Location, suggest
+from overtone.data.location import SPLITS, STATS, Location
 from overtone.data.splits import split_counts
 from overtone.data.stats import write_stats
 from overtone.data.writer import Header, Storage, WellWriter
-from overtone.errors import DataError, OvertoneError
+from overtone.errors import DataError, OvertoneError, suggest
 from overtone.solvers import SYSTEMS, System
 
 RECIPE = "overtone_recipe"

@@ -7,8 +7,6 @@ every process opens its own files.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,7 +15,7 @@ import h5py
 
 from overtone.data.layout import Layout, read_layout
 from overtone.data.safety import inspect
-from overtone.errors import DataError
+from overtone.errors import DataError, suggest
 
 SUFFIXES = (".hdf5", ".h5")
 SPLITS = ("train", "valid", "test")
@@ -207,13 +205,6 @@ def hdf5_files(place: Location) -> list[Location]:
         for name in place.entries()
         if name.endswith(SUFFIXES) and not name.startswith(".")
     ]
-
-
-def suggest(name: str, known: Sequence[str]) -> str:
-    """`; did you mean 'x'?` for a name that is close to a known one, else nothing."""
-    lowered = {entry.lower(): entry for entry in known}
-    close = difflib.get_close_matches(name.lower(), list(lowered), n=1)
-    return f"; did you mean '{lowered[close[0]]}'?" if close else ""
 
 
 def _hint(split: str, splits: list[str]) -> str:

@@ -1,0 +1,195 @@
+"""Checkpoints that are complete or absent.
+
+    checkpoints/update-00000500/
+        model/        what `from_pretrained` reads: weights and configuration
+        state/        moments of the optimizer and the averaged weights, as safetensors
+        state.json    everything else, and the SHA-256 of the files in state/
+        COMPLETE      written last
+
+A checkpoint is written under a hidden name, marked, then renamed; older ones are removed only then.
+Under FSDP every rank writes its own part of `state/` with torch's distributed checkpoint, in its
+safetensors form, and any number of ranks can read it again. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch.distributed.checkpoint as dcp
+from torch import Tensor
+
+from overtone.errors import CheckpointError
+from overtone.train.parallel import Ranks
+
+MARKER = "COMPLETE"
+PREFIX = "update-"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A complete checkpoint on disk.
+
+    Attributes:
+        path: its folder.
+        state: the content of `state.json`.
+    """
+
+    path: Path
+    state: Mapping[str, Any]
+
+    @property
+    def update(self) -> int:
+        """How many updates were made."""
+        return int(self.state["update"])
+
+    def load_tensors(self, templates: dict[str, Tensor], *, sharded: bool) -> None:
+        """Fill tensors of the same names in place; under FSDP all ranks must call it."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="torch.distributed is", category=UserWarning)
+            reader = dcp.HuggingFaceStorageReader(str(self.path / "state"))
+            dcp.load(templates, storage_reader=reader, no_dist=not sharded)
+
+
+class Checkpoints:
+    """The checkpoints of a run.
+
+    Args:
+        folder: of the run.
+        ranks: this process among all; the first one writes what is not spread.
+        keep: how many to keep.
+    """
+
+    def __init__(self, folder: Path, ranks: Ranks, *, keep: int = 2):
+        self.folder, self.ranks, self.keep = folder / "checkpoints", ranks, keep
+
+    def save(
+        self,
+        update: int,
+        save_model: Callable[[Path], None],
+        tensors: dict[str, Tensor],
+        state: Mapping[str, Any],
+        *,
+        sharded: bool,
+    ) -> None:
+        """Write a checkpoint and remove those that are no longer kept. All ranks must call it.
+
+        Args:
+            update: how many updates were made.
+            save_model: writes the model's folder; called on the first rank.
+            tensors: of the optimizer and the like.
+            state: plain data, for JSON.
+            sharded: whether the tensors are spread over the ranks.
+        """
+        final = self.folder / f"{PREFIX}{update:08d}"
+        scratch = self.folder / f".{final.name}.part"
+        failure = ""
+        try:
+            if self.ranks.first:
+                shutil.rmtree(scratch, ignore_errors=True)
+                (scratch / "state").mkdir(parents=True)
+            self.ranks.wait()
+            self._save_tensors(scratch / "state", tensors, sharded)
+            if self.ranks.first:
+                save_model(scratch / "model")
+                _finish(scratch, final, {"update": update, **state})
+                self._prune(final)
+        except Exception as error:  # safetensors and torch have their own kinds for a full disk
+            failure = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            shutil.rmtree(scratch, ignore_errors=True)
+        self._agree(failure, update)
+
+    def newest(self) -> tuple[Checkpoint | None, list[str]]:
+        """The newest complete checkpoint, and warnings about what was passed over."""
+        notes = [
+            f"'{path.name}' was not finished and is left out"
+            for path in sorted(self.folder.glob(f".{PREFIX}*.part"))
+        ]
+        for path in sorted(self.folder.glob(f"{PREFIX}*"), reverse=True):
+            if not (path / MARKER).exists():
+                notes.append(f"'{path.name}' has no {MARKER} marker and is left out")
+                continue
+            try:
+                return Checkpoint(path, _verified_state(path)), notes
+            except CheckpointError as error:
+                notes.append(f"'{path.name}' is damaged and is left out: {error}")
+        return None, notes
+
+    def _save_tensors(self, folder: Path, tensors: dict[str, Tensor], sharded: bool) -> None:
+        if sharded:
+            writer = dcp.HuggingFaceStorageWriter(str(folder), save_distributed=True)
+            dcp.save(tensors, storage_writer=writer)
+        elif self.ranks.first:
+            from safetensors.torch import save_file
+
+            plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+            save_file(plain, folder / "state.safetensors")
+
+    def _prune(self, newest: Path) -> None:
+        complete = sorted(p for p in self.folder.glob(f"{PREFIX}*") if (p / MARKER).exists())
+        for path in complete[: -self.keep]:
+            if path != newest:
+                (path / MARKER).unlink()  # a half-removed one must not look complete
+                shutil.rmtree(path, ignore_errors=True)
+        for path in self.folder.glob(f".{PREFIX}*.part"):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _agree(self, failure: str, update: int) -> None:
+        """Raise on all ranks if any failed."""
+        if not self.ranks.largest([float(bool(failure))])[0]:
+            return
+        reasons = "; ".join(sorted({text for text in self.ranks.gather(failure) if text}))
+        found, _ = self.newest()
+        kept = f"'{found.path.name}' is intact" if found else "there is none before it"
+        raise CheckpointError(
+            f"the checkpoint at update {update} can't be written: {reasons}. The last complete "
+            f"checkpoint: {kept}. Make room (or choose a larger save.every), then use --resume"
+        )
+
+
+def _finish(scratch: Path, final: Path, state: Mapping[str, Any]) -> None:
+    """Describe, mark and rename what was written."""
+    files = sorted((scratch / "state").iterdir())
+    content = {**state, "sha256": {file.name: _sha256(file) for file in files}}
+    (scratch / "state.json").write_text(json.dumps(content, indent=2) + "\n")
+    for file in scratch.rglob("*"):
+        _sync(file)
+    (scratch / MARKER).write_text("")
+    _sync(scratch / MARKER)
+    _sync(scratch)
+    if final.exists():
+        shutil.rmtree(final)
+    scratch.replace(final)
+    _sync(final.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _verified_state(path: Path) -> dict[str, Any]:
+    try:
+        state = json.loads((path / "state.json").read_text())
+        expected = state["sha256"]
+        for name, digest in expected.items():
+            if _sha256(path / "state" / Path(name).name) != digest:
+                raise CheckpointError(f"state/{name} is not the file that was saved")
+    except (OSError, json.JSONDecodeError, KeyError, AttributeError) as error:
+        raise CheckpointError(f"state.json or what it names can't be read: {error!r}") from error
+    return state
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

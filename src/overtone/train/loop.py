@@ -1,0 +1,362 @@
+"""The training loop: draw, predict, compare, update; validate, save, log; stop and go on.
+
+All that an update does is a function of its number and the state before it, so a run that was
+interrupted and resumed ends with the same weights as one that was not.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from overtone.config import RunConfig
+from overtone.data import WellFolder, collate
+from overtone.domain import Window
+from overtone.errors import TrainingDiverged
+from overtone.flops import call_flops
+from overtone.schedules import Patch
+from overtone.train.checkpoint import Checkpoint, Checkpoints
+from overtone.train.console import Display
+from overtone.train.interrupt import Interrupt, ignore_interrupts
+from overtone.train.journal import Journal, plain
+from overtone.train.objective import choices, losses
+from overtone.train.parallel import Ranks, Spread, whole
+from overtone.train.sampler import Share, Windows
+from overtone.train.state import (
+    Average,
+    Progress,
+    learning_rate,
+    make_optimizer,
+    optimizer_steps,
+    restore_progress,
+    set_optimizer_steps,
+    state_tensors,
+)
+from overtone.train.streams import seed_torch
+from overtone.train.validate import Validation, Validator
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a trainer works with.
+
+    Attributes:
+        model: has the public face of `Emulator`; on the device.
+        data: windows of the training split, with `train.unroll` frames as target.
+        validator: measures the model.
+        flops: patch -> FLOPs of an update at it.
+        folder: of the run.
+        ranks: this process among all.
+    """
+
+    model: Any
+    data: WellFolder
+    validator: Validator
+    flops: dict[Patch, int]
+    folder: Path
+    ranks: Ranks
+
+
+class Trainer:
+    """A run in progress.
+
+    Args:
+        config: all of the run's settings.
+        parts: what it works with.
+        resume: where to go on; the model has its weights already.
+    """
+
+    def __init__(self, config: RunConfig, parts: Parts, resume: Checkpoint | None = None):
+        self.config, self.parts = config, parts
+        train, ranks = config.train, parts.ranks
+        self.model = parts.model.train()
+        self.spread = Spread(self.model, config.parallel, ranks, compile=train.compile)
+        self.optimizer = make_optimizer(self.model, config.optimizer)
+        decay = config.optimizer.ema
+        self.average = None if decay is None else Average(self.model, decay)
+        self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=train.precision == "fp16")
+        self.progress = Progress(patches={str(patch): 0 for patch in self.model.patches})
+        self.checkpoints = Checkpoints(parts.folder, ranks, keep=config.save.keep)
+        if resume is not None:
+            self._restore(resume)
+        share = Share(train.batch, train.accumulate, ranks.rank, ranks.world)
+        self.windows = Windows(
+            len(parts.data),
+            share,
+            seed=train.seed,
+            start=self.progress.update,
+            stop=config.num_updates,
+        )
+
+    @property
+    def done(self) -> float:
+        """Share of the budget that is used, 0 to 1."""
+        train, progress = self.config.train, self.progress
+        shares = [progress.update / self.config.num_updates]
+        if train.max_minutes is not None:
+            shares.append(progress.seconds / 60 / train.max_minutes)
+        if train.max_flops is not None:
+            shares.append(progress.flops / train.max_flops)
+        return min(max(shares), 1.0)
+
+    def run(self, journal: Journal | None, display: Display) -> str:
+        """Train until the budget is used, patience ends or somebody interrupts.
+
+        Returns:
+            `"finished"`, `"stopped early"` or `"interrupted"`.
+        """
+        config, progress = self.config, self.progress
+        batches = iter(self._loader())
+        recent = _Recent()
+        with Interrupt() as interrupt:
+            while self.done < 1:
+                self._update(batches, recent, interrupt)
+                if progress.update % config.log.every == 0 or self.done >= 1:
+                    self._log(journal, display, recent)
+                validated = progress.update % config.valid.every == 0 or self.done >= 1
+                if validated:
+                    self._validate(journal, display)
+                patience = config.valid.patience
+                stale = patience is not None and progress.stale >= patience
+                if progress.update % config.save.every == 0 or interrupt.agreed or stale:
+                    self.save()
+                if interrupt.agreed and self.done < 1:
+                    return "interrupted"
+                if stale:
+                    return "stopped early"
+        self.save()
+        return "finished"
+
+    def _loader(self) -> DataLoader[Any]:
+        return DataLoader(
+            self.parts.data,
+            batch_sampler=self.windows,
+            num_workers=self.config.data.workers,
+            collate_fn=collate,
+            pin_memory=self.parts.ranks.device.type == "cuda",
+            worker_init_fn=ignore_interrupts,
+        )
+
+    def _update(self, batches: Iterator[Any], recent: _Recent, interrupt: Interrupt) -> None:
+        began = time.monotonic()
+        progress, train = self.progress, self.config.train
+        rate = learning_rate(self.config.optimizer, self.done)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        chosen = choices(train, self.model.patches, self.model.domain.ndim, progress.update)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self._backward(batches, chosen, recent)
+        norm = self._gradient_norm()
+        failed = not (math.isfinite(loss) and (math.isfinite(norm) or self._may_skip()))
+        seconds = progress.seconds + time.monotonic() - began
+        flags = [float(failed), float(interrupt.requested), seconds]
+        failed_anywhere, stop, progress.seconds = self.parts.ranks.largest(flags)
+        interrupt.agreed = bool(stop)
+        if failed_anywhere:
+            self._refuse(loss, norm, failed)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        progress.update += 1
+        if self.average is not None:
+            self.average.follow(progress.update)
+        for patch, _ in chosen:
+            progress.flops += self.parts.flops[patch]
+            progress.patches[str(patch)] += 1
+        recent.add(loss, norm, rate, str(chosen[-1][0]))
+
+    def _backward(
+        self, batches: Iterator[Any], chosen: list[tuple[Patch, tuple[int, ...]]], recent: _Recent
+    ) -> float:
+        """Gradients of all parts of this rank's share; returns its mean loss."""
+        train, device = self.config.train, self.parts.ranks.device
+        total = torch.zeros((), device=device)
+        for turn in range(train.accumulate):
+            began = time.monotonic()
+            window, target = next(batches)
+            recent.waited += time.monotonic() - began
+            window = Window(window.fields.to(device, non_blocking=True), window.domain)
+            target = target.to(device, non_blocking=True)
+            seed_torch(train.seed, self.progress.update, self.windows.share.part(turn))
+            predict, causal = self.spread.predict, self.model.causal
+            steps = losses(predict, window, target, chosen, train, causal=causal)
+            for step in range(len(chosen)):
+                last = (turn, step) == (train.accumulate - 1, len(chosen) - 1)
+                with self.spread.gradients(last=last):
+                    loss = next(steps) / (train.accumulate * len(chosen))
+                    self.scaler.scale(loss).backward()
+                total += loss.detach()
+        return total.item()
+
+    def _gradient_norm(self) -> float:
+        """Norm of the gradient over all ranks, before it is clipped."""
+        self.scaler.unscale_(self.optimizer)
+        parameters = [p for p in self.model.parameters() if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])
+        if self.config.optimizer.clip is not None:
+            torch.nn.utils.clip_grads_with_norm_(parameters, self.config.optimizer.clip, norm)
+        return whole(norm).item()
+
+    def _may_skip(self) -> bool:
+        """Whether a non-finite gradient is fp16's overflow, which the scaler deals with."""
+        return self.scaler.is_enabled() and self.scaler.get_scale() > 1.0
+
+    def _refuse(self, loss: float, norm: float, failed: bool) -> None:
+        """Stop on all ranks; name the batches of those that failed."""
+        update, data = self.progress.update, self.parts.data
+        text = ""
+        if failed:
+            turns = range(self.config.train.accumulate)
+            indices = [i for turn in turns for i in self.windows.indices(update, turn)]
+            places = [data.where(i) for i in indices]
+            names = [f"{Path(p.file).name} trajectory {p.trajectory} step {p.step}" for p in places]
+            text = f"loss {loss:g}, gradient norm {norm:g} with {', '.join(names)}"
+        reports = [report for report in self.parts.ranks.gather(text) if report]
+        found, _ = self.checkpoints.newest()
+        kept = f"'{found.path.name}' is kept" if found else "none was written yet"
+        raise TrainingDiverged(
+            f"update {update + 1} is not finite: {'; '.join(reports)}. Nothing was changed by it; "
+            f"of the checkpoints {kept}. Look at that data with `overtone data check`, or use a "
+            "lower optimizer.lr or a smaller optimizer.clip and --resume"
+        )
+
+    def _log(self, journal: Journal | None, display: Display, recent: _Recent) -> None:
+        world = self.parts.ranks.world
+        (loss,) = self.parts.ranks.total([recent.loss / recent.count])
+        values = recent.values(loss / world, self.progress)
+        if journal is not None:
+            journal.write("train", self.progress.update, values)
+        total = display.total
+        rate = values["updates_per_second"]
+        text = (
+            f"loss {values['loss']:.4g}  lr {values['lr']:.2g}  patch {values['patch']}  "
+            f"{rate:.2f} updates/s"
+        )
+        done = self.progress.update if total == self.config.num_updates else int(self.done * total)
+        display.show(done, text, rate=rate * done / max(self.progress.update, 1))
+        recent.reset()
+
+    def _validate(self, journal: Journal | None, display: Display) -> None:
+        if self.average is not None:
+            with self.average.in_place():
+                self._judge(journal, display)
+        else:
+            self._judge(journal, display)
+
+    def _judge(self, journal: Journal | None, display: Display) -> None:
+        """Measure the weights in place, and keep them if they are the best so far."""
+        began = time.monotonic()
+        found = self.parts.validator(self.model)
+        progress = self.progress
+        better = progress.best is None or found.score < progress.best
+        if better:
+            progress.best, progress.best_update, progress.stale = found.score, progress.update, 0
+            self._keep("best", found)
+        else:
+            progress.stale += 1
+        if self.done >= 1:
+            self._keep("last", found)
+        if journal is not None:
+            seconds = time.monotonic() - began
+            values = {"vrmse": found.vrmse, "rollout": found.rollout, "patches": progress.patches}
+            journal.write("valid", progress.update, {**values, "validation_seconds": seconds})
+        errors = "  ".join(f"{patch}: {error:.4f}" for patch, error in found.vrmse.items())
+        cycle = "" if found.rollout is None else f"  cycle: {found.rollout:.4f}"
+        mark = "  (best so far)" if better else ""
+        display.say(f"update {progress.update}  validation VRMSE  {errors}{cycle}{mark}")
+
+    def _keep(self, name: str, found: Validation | None) -> None:
+        """Write the weights in place as a model folder of the run. All ranks must call it."""
+        weights = self.spread.full_weights()
+        if self.parts.ranks.first:
+            valid = {} if found is None else {"vrmse": found.vrmse, "rollout": found.rollout}
+            self.model.save(self.parts.folder / name, weights=weights, training=self._about(valid))
+
+    def _about(self, valid: dict[str, Any]) -> dict[str, Any]:
+        """How the weights came to be, for the model's folder."""
+        progress = self.progress
+        about = {
+            "recipe": self.config.recipe,
+            "seed": self.config.train.seed,
+            "updates": progress.update,
+            "minutes": round(progress.seconds / 60, 3),
+            "flops": progress.flops,
+            "patches": dict(progress.patches),
+            "validation": valid,
+        }
+        return plain(about)
+
+    def save(self) -> None:
+        """Write a checkpoint. All ranks must call it."""
+        weights = self.spread.full_weights()
+        tensors = state_tensors(self.model, self.optimizer, self.average)
+        state = plain(
+            {
+                **self.progress.to_dict(),
+                "optimizer_steps": optimizer_steps(self.optimizer),
+                "scaler": self.scaler.state_dict(),
+                "ranks": self.parts.ranks.world,
+            }
+        )
+
+        def save_model(path: Path) -> None:
+            self.model.save(path, weights=weights, training=self._about({}))
+
+        self.checkpoints.save(
+            self.progress.update, save_model, tensors, state, sharded=self.spread.sharded
+        )
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        tensors: dict[str, Tensor] = state_tensors(self.model, self.optimizer, self.average)
+        checkpoint.load_tensors(tensors, sharded=self.spread.sharded)
+        set_optimizer_steps(self.optimizer, checkpoint.state["optimizer_steps"])
+        if self.scaler.is_enabled() and checkpoint.state["scaler"]:
+            self.scaler.load_state_dict(dict(checkpoint.state["scaler"]))
+        self.progress = restore_progress(checkpoint.state)
+
+
+class _Recent:
+    """Sums since the last line of the log."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.loss = self.norm = self.waited = 0.0
+        self.count, self.began = 0, time.monotonic()
+
+    def add(self, loss: float, norm: float, rate: float, patch: str) -> None:
+        self.loss += loss
+        self.norm = norm
+        self.count += 1
+        self.rate, self.patch = rate, patch
+
+    def values(self, loss: float, progress: Progress) -> dict[str, Any]:
+        elapsed = time.monotonic() - self.began
+        return {
+            "loss": loss,
+            "lr": self.rate,
+            "patch": self.patch,
+            "gradient_norm": self.norm,
+            "updates_per_second": self.count / max(elapsed, 1e-9),
+            "waiting_for_data": self.waited / max(elapsed, 1e-9),
+            "seconds": progress.seconds,
+            "flops": progress.flops,
+        }
+
+
+def update_flops(model: Any, config: RunConfig) -> dict[Patch, int]:
+    """FLOPs of an update of the whole batch, for each patch."""
+    batch, domain = config.train.batch, model.domain
+    counts = {}
+    for patch in model.patches:
+        frames = model.context
+        counts[patch] = batch * call_flops(model, domain, patch, frames=frames, training=True)
+    return counts

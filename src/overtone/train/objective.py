@@ -1,0 +1,88 @@
+"""One part of an update: predict, compare, backward.
+
+Where a run unrolls, every step starts from the prediction of the one before, without a gradient
+through it, at a fresh patch and shift. The gradients of the steps add up; so no more than one
+step's activations are in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from overtone.config import TrainConfig
+from overtone.domain import Window, per_axis
+from overtone.normalize import Statistics
+from overtone.schedules import Patch
+from overtone.train.loss import supervise
+from overtone.train.streams import draw_patch, draw_shift
+
+Predict = Callable[..., tuple[Tensor, Statistics]]
+"""`predict_change` of a model, wrapped or not."""
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def choices(
+    config: TrainConfig, patches: tuple[Patch, ...], ndim: int, update: int
+) -> list[tuple[Patch, tuple[int, ...]]]:
+    """Patch and shift of each unrolled step of an update."""
+    drawn = []
+    for step in range(config.unroll):
+        patch = draw_patch(config.seed, update, step, patches, config.patch_weights)
+        sizes = per_axis(patch, ndim, "patch")
+        shift = draw_shift(config.seed, update, step, sizes) if config.shift else (0,) * ndim
+        drawn.append((patch, shift))
+    return drawn
+
+
+def losses(
+    predict: Predict,
+    window: Window,
+    target: Tensor,
+    chosen: list[tuple[Patch, tuple[int, ...]]],
+    config: TrainConfig,
+    *,
+    causal: bool,
+) -> Iterator[Tensor]:
+    """Yield the loss of each unrolled step; call backward on each before asking for the next.
+
+    Args:
+        predict: the model's `predict_change`.
+        window: true frames `(B, T, C, *space)`.
+        target: the frames after them, `(B, unroll, C, *space)`.
+        chosen: patch and shift of each step.
+        config: loss, noise and precision.
+        causal: whether every frame of the window predicts; the last one alone otherwise.
+    """
+    truth = torch.cat([window.fields, target], dim=1)
+    window = _with_noise(window, config.noise)
+    for step, (patch, shift) in enumerate(chosen):
+        with _autocast(config, window.fields.device.type):
+            # Frames before the last were supervised at the step before.
+            changes, stats = predict(window, patch, shift, last_only=step > 0 or not causal)
+        following = truth[:, step + 1 : step + 1 + window.num_frames]
+        yield supervise(config.loss, changes, stats, window, following)
+        if step + 1 < len(chosen):
+            change = changes[:, -1:].detach()
+            frame = stats.last().add_change(window.fields[:, -1:], change)[:, 0]
+            window = window.slide(frame)
+
+
+def _with_noise(window: Window, amplitude: float) -> Window:
+    if amplitude == 0:
+        return window
+    space = tuple(range(3, window.fields.dim()))
+    scale = window.fields.std(dim=(1, *space), keepdim=True, correction=0)
+    noise = amplitude * scale * torch.randn_like(window.fields)
+    return Window(window.fields + noise, window.domain)
+
+
+def _autocast(config: TrainConfig, device: str) -> AbstractContextManager[Any]:
+    if config.precision == "fp32":
+        return nullcontext()
+    return torch.autocast(device, dtype=PRECISIONS[config.precision])

@@ -1,0 +1,291 @@
+"""From a configuration to a trained model in a folder.
+
+RUN/
+config.json, config.yaml    the resolved configuration
+metrics.jsonl, tensorboard/ curves
+checkpoints/                where it goes on after an interruption
+best/, last/                model folders: lowest validation error, and the end
+summary.json                how it ended
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from overtone.atomic import replacing
+from overtone.cache import cache_dir
+from overtone.config import DataConfig, ModelConfig, RunConfig, load_config
+from overtone.data import WellFolder
+from overtone.data.generate import build_system, generate
+from overtone.domain import Domain
+from overtone.emulator import build
+from overtone.errors import ConfigError
+from overtone.info import machine
+from overtone.progress import bars
+from overtone.storage import load_folder
+from overtone.train.checkpoint import Checkpoint, Checkpoints
+from overtone.train.console import Display, duration
+from overtone.train.journal import Journal, plain
+from overtone.train.loop import Parts, Trainer, update_flops
+from overtone.train.parallel import Ranks, ranks
+from overtone.train.sampler import Share
+from overtone.train.validate import Validator
+
+SUMMARY = "summary.json"
+
+# What may differ when a run is resumed: how long it lasts and what is measured, not what it does.
+FREE = ("train.updates", "train.max_", "train.device", "train.threads", "train.compile",
+        "data.workers", "data.path", "valid.", "save.", "log.", "parallel.",
+        "train.accumulate", "train.checkpoint_activations")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        status: `"finished"`, `"stopped early"` or `"interrupted"`.
+        folder: of the run.
+    """
+
+    status: str
+    folder: Path
+
+
+def train(
+    config: RunConfig,
+    folder: str | Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    console: Console | None = None,
+) -> Outcome:
+    """Train a model, or go on where an interrupted run stopped.
+
+    Args:
+        config: all settings.
+        folder: of the run.
+        resume: go on from the newest complete checkpoint, if there is one.
+        overwrite: remove an earlier run of that folder.
+        console: where to print.
+    """
+    folder, console = Path(folder), console or Console()
+    if config.train.threads is not None:
+        torch.set_num_threads(config.train.threads)
+    with ranks(config.train.device) as own:
+        Share(config.train.batch, config.train.accumulate, own.rank, own.world)
+        if config.train.precision == "fp16" and config.parallel.strategy != "ddp" and own.world > 1:
+            raise ConfigError("train.precision=fp16 works with parallel.strategy=ddp; use bf16")
+        checkpoint = _open_folder(config, folder, own, resume, overwrite, console)
+        trainer = _prepare(config, folder, own, checkpoint, console)
+        return _run(trainer, folder, console)
+
+
+def _run(trainer: Trainer, folder: Path, console: Console) -> Outcome:
+    config, progress, own = trainer.config, trainer.progress, trainer.parts.ranks
+    journal = None
+    if own.first:
+        journal = Journal(folder, config.log, update=progress.update, name=folder.name)
+    by_updates = config.train.max_minutes is None and config.train.max_flops is None
+    total = config.num_updates if by_updates else 1000
+    start = progress.update if by_updates else int(trainer.done * total)
+    try:
+        with Display(total, start, console, quiet=not own.first) as display:
+            status = trainer.run(journal, display)
+    finally:
+        if journal is not None:
+            journal.close()
+    if own.first:
+        _summarise(trainer, status, folder)
+        display.table(f"{config.recipe}: {status}", _rows(trainer, folder))
+    return Outcome(status, folder)
+
+
+def _open_folder(
+    config: RunConfig, folder: Path, own: Ranks, resume: bool, overwrite: bool, console: Console
+) -> Checkpoint | None:
+    """Make the run's folder, or find where to go on in it."""
+    used = (folder / "config.json").exists()
+    if folder.exists() and not used and any(folder.iterdir()):
+        raise ConfigError(f"'{folder}' exists and is not a run; choose another --out")
+    if used and not resume and not overwrite:
+        raise ConfigError(
+            f"'{folder}' holds a run already. --resume goes on with it, --overwrite removes it, "
+            "--out chooses another folder"
+        )
+    own.wait()  # all have looked before the first one changes anything
+    if used and overwrite and not resume and own.first:
+        shutil.rmtree(folder)
+    own.wait()
+    checkpoint = None
+    if used and resume:
+        _require_same(config, load_config(folder / "config.json"), folder)
+        checkpoint, notes = Checkpoints(folder, own).newest()
+        if own.first:
+            for note in notes:
+                console.print(f"warning: {note}", soft_wrap=True, markup=False)
+            where = f"update {checkpoint.update}" if checkpoint else "the start: no checkpoint yet"
+            console.print(f"resuming from {where}", highlight=False)
+    own.wait()
+    if own.first:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in (
+            ("config.yaml", config.to_yaml()),
+            ("config.json", config.model_dump_json(indent=2) + "\n"),
+        ):
+            with replacing(folder / name) as scratch:
+                scratch.write_text(text)
+    own.wait()
+    return checkpoint
+
+
+def _require_same(config: RunConfig, before: RunConfig, folder: Path) -> None:
+    """A resumed run must be the same run."""
+    old, new = _flat(before.model_dump()), _flat(config.model_dump())
+    differing = [
+        f"{key}: {old.get(key)} before, {new.get(key)} now"
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key) and not key.startswith(FREE)
+    ]
+    if differing:
+        raise ConfigError(
+            f"the run in '{folder}' was made with other settings ({'; '.join(differing)}); resume "
+            "it with the same ones, or choose another --out"
+        )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = isinstance(value, dict)
+        found |= _flat(value, f"{prefix}{key}.") if inner else {prefix + key: value}
+    return found
+
+
+def _prepare(
+    config: RunConfig, folder: Path, own: Ranks, checkpoint: Checkpoint | None, console: Console
+) -> Trainer:
+    path = data_folder(config.data, own, console)
+    data = read(config, path, "train", horizon=config.train.unroll)
+    torch.manual_seed(config.train.seed)
+    model = make_model(config.model, data.domain)
+    if checkpoint is not None:
+        weights, saved = load_folder(checkpoint.path / "model")
+        _require_fields(saved, data.domain, path)
+        model.load_state_dict(weights)
+    flops = update_flops(model, config)
+    model.checkpoint_activations(config.train.checkpoint_activations)
+    model.to(own.device)
+    steps = config.valid.rollout_steps
+    validator = Validator(
+        windows=read(config, path, "valid", horizon=1),
+        trajectories=read(config, path, "valid", horizon=steps) if steps else None,
+        config=config.valid,
+        ranks=own,
+    )
+    if own.first:
+        console.print(
+            f"{config.recipe}: {model.num_parameters:,} parameters, {len(data):,} windows of "
+            f"{data.num_trajectories} trajectories on {'x'.join(map(str, data.domain.shape))} "
+            f"cells, {config.num_updates:,} updates of {config.train.batch} windows on "
+            f"{own.world} x {own.device.type}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    parts = Parts(model, data, validator, flops, folder, own)
+    return Trainer(config, parts, checkpoint)
+
+
+def make_model(config: ModelConfig, domain: Domain) -> Any:
+    """The untrained model of a configuration."""
+    return build(
+        config.name,
+        tokenizer=config.tokenizer,
+        patches=config.patches,
+        size=config.size,
+        domain=domain,
+        context=config.context,
+        **config.options(),
+    )
+
+
+def read(config: RunConfig, path: Path | str, split: str, *, horizon: int) -> WellFolder:
+    """A split's windows as the configuration wants them."""
+    return WellFolder(
+        path,
+        split,
+        config.model.context,
+        horizon,
+        stride=config.data.stride,
+        fields=config.data.fields,
+        coarsen=config.data.coarsen,
+    )
+
+
+def data_folder(config: DataConfig, own: Ranks, console: Console) -> Path | str:
+    """Where the data is; generated into the cache if need be, on the first rank."""
+    if config.path is not None:
+        return config.path
+    wanted = config.generate
+    assert wanted is not None
+    digest = hashlib.sha256(wanted.model_dump_json().encode()).hexdigest()[:12]
+    folder = cache_dir() / "data" / f"{wanted.system}-{digest}"
+    if own.first:
+        system = build_system(wanted.system, grid=wanted.grid, **wanted.settings)
+        with bars(console) as progress:
+            task = progress.add_task(f"generating {wanted.system}", total=None)
+            generate(
+                system,
+                folder,
+                trajectories=wanted.trajectories,
+                steps=wanted.steps,
+                seed=wanted.seed,
+                per_file=wanted.per_file,
+                splits=wanted.splits,
+                progress=lambda n, m, _: progress.update(task, completed=n, total=m),
+            )
+    own.wait()
+    return folder
+
+
+def _require_fields(saved: dict[str, Any], domain: Domain, path: Path | str) -> None:
+    before = Domain(**saved["architecture"]["domain"])
+    if before.fields != domain.fields or before.ndim != domain.ndim:
+        raise ConfigError(
+            f"the checkpoint was trained on the fields {before.fields} in {before.ndim}D, '{path}' "
+            f"has {domain.fields} in {domain.ndim}D; resume with the data that the run began with"
+        )
+
+
+def _summarise(trainer: Trainer, status: str, folder: Path) -> None:
+    content = {
+        "status": status,
+        "recipe": trainer.config.recipe,
+        **trainer.progress.to_dict(),
+        "num_updates": trainer.config.num_updates,
+        "ranks": trainer.parts.ranks.world,
+        "machine": machine(),
+    }
+    with replacing(folder / SUMMARY) as scratch:
+        scratch.write_text(json.dumps(plain(content), indent=2) + "\n")
+
+
+def _rows(trainer: Trainer, folder: Path) -> list[tuple[str, str]]:
+    progress = trainer.progress
+    counts = ", ".join(f"{patch}: {count}" for patch, count in progress.patches.items())
+    best = "none yet" if progress.best is None else f"{progress.best:.4f}"
+    return [
+        ("updates", f"{progress.update:,} of {trainer.config.num_updates:,} ({counts})"),
+        ("time", duration(progress.seconds)),
+        ("PFLOP", f"{progress.flops / 1e15:.3g}"),
+        ("best validation score", f"{best} at update {progress.best_update:,}"),
+        ("folder", str(folder)),
+    ]

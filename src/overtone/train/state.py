@@ -1,0 +1,142 @@
+"""What changes during a run: the optimizer, averages of the weights, and the run's own counters.
+
+Learning rates and random draws are functions of the progress and the number of the update, so they
+are no state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from overtone.config import OptimizerConfig
+
+
+@dataclass
+class Progress:
+    """How far a run is.
+
+    Attributes:
+        update: updates made.
+        seconds: spent on training, over all its parts.
+        flops: spent on training, by `overtone.flops`.
+        patches: patch, as text -> updates made with it.
+        best: lowest validation score, and None before the first.
+        best_update: when it was reached.
+        stale: validations since.
+    """
+
+    update: int = 0
+    seconds: float = 0.0
+    flops: float = 0.0
+    patches: dict[str, int] = field(default_factory=dict)
+    best: float | None = None
+    best_update: int = 0
+    stale: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+
+def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
+    """Adam or AdamW; scales, biases and norms have no weight decay."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
+    return kind([g for g in groups if g["params"]], lr=config.lr, betas=config.betas)
+
+
+def learning_rate(config: OptimizerConfig, done: float) -> float:
+    """The rate at a share of the budget between 0 and 1."""
+    if done < config.warmup:
+        return config.lr * done / config.warmup
+    if config.schedule == "constant":
+        return config.lr
+    share = (done - config.warmup) / max(1 - config.warmup, 1e-12)
+    cosine = 0.5 * (1 + math.cos(math.pi * min(share, 1.0)))
+    return config.lr * (config.final + (1 - config.final) * cosine)
+
+
+class Average:
+    """An exponential average of a model's weights.
+
+    Args:
+        model: whose weights to follow.
+        decay: share that is kept at every update; less at the first ones.
+    """
+
+    def __init__(self, model: nn.Module, decay: float):
+        self.model, self.decay = model, decay
+        self.weights = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    @torch.no_grad()
+    def follow(self, update: int) -> None:
+        """Take in the weights after an update, counted from 1."""
+        # Early on an average over a tenth of all updates, so that the start is soon forgotten.
+        decay = min(self.decay, (1 + update) / (10 + update))
+        for name, parameter in self.model.named_parameters():
+            self.weights[name].lerp_(parameter, 1 - decay)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Let the model have the averaged weights for a while."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        for name, parameter in self.model.named_parameters():
+            kept = parameter.clone()
+            parameter.copy_(self.weights[name])
+            self.weights[name].copy_(kept)
+
+
+def state_tensors(
+    model: nn.Module, optimizer: torch.optim.Optimizer, average: Average | None
+) -> dict[str, Tensor]:
+    """Everything of tensor kind that a resume needs besides the weights, by name.
+
+    The tensors are those in use: loading fills them in place. Before the first update the
+    optimizer has none, so its moments are made here as it would make them.
+    """
+    tensors: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        moments = optimizer.state[parameter]
+        if not moments:
+            moments["step"] = torch.tensor(0.0)
+            moments["exp_avg"] = torch.zeros_like(parameter)
+            moments["exp_avg_sq"] = torch.zeros_like(parameter)
+        for kind in ("exp_avg", "exp_avg_sq"):
+            tensors[f"{kind}.{name}"] = moments[kind].detach()
+        if average is not None:
+            tensors[f"average.{name}"] = average.weights[name]
+    return tensors
+
+
+def optimizer_steps(optimizer: torch.optim.Optimizer) -> float:
+    """How many steps were made; fewer than updates where fp16 skipped some."""
+    return max((float(s["step"]) for s in optimizer.state.values() if s), default=0.0)
+
+
+def set_optimizer_steps(optimizer: torch.optim.Optimizer, steps: float) -> None:
+    """The inverse of `optimizer_steps`."""
+    for moments in optimizer.state.values():
+        moments["step"].fill_(steps)
+
+
+def restore_progress(values: Mapping[str, Any]) -> Progress:
+    """The inverse of `Progress.to_dict`, from a larger mapping."""
+    return Progress(**{name: values[name] for name in Progress().to_dict()})

@@ -1,0 +1,139 @@
+"""What a model can do so far: next-step error at each patch, and a short rollout.
+
+Windows are spread evenly over the validation split and divided among the ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from overtone.config import ValidConfig
+from overtone.data import WellFolder, collate
+from overtone.domain import Window
+from overtone.metrics import vrmse
+from overtone.rollout import rollout
+from overtone.schedules import Cycle
+from overtone.train.parallel import Ranks
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Errors on the validation split, means over windows and fields.
+
+    Attributes:
+        vrmse: patch, as text -> VRMSE of the next step.
+        rollout: VRMSE of a rollout that cycles through the patches, over all its steps; infinite
+            if it blew up, None if none is made.
+    """
+
+    vrmse: dict[str, float]
+    rollout: float | None
+
+    @property
+    def score(self) -> float:
+        """What the best model is chosen by: the rollout, or else the mean over patches."""
+        if self.rollout is not None:
+            return self.rollout
+        return sum(self.vrmse.values()) / len(self.vrmse)
+
+
+@dataclass(frozen=True)
+class Validator:
+    """Measures a model.
+
+    Attributes:
+        windows: windows with the next frame as target.
+        trajectories: windows with `rollout_steps` frames as target; None for no rollouts.
+        config: how many.
+        ranks: this process among all.
+    """
+
+    windows: WellFolder
+    trajectories: WellFolder | None
+    config: ValidConfig
+    ranks: Ranks
+
+    def __call__(
+        self, model: nn.Module, progress: Callable[[str], None] = lambda _: None
+    ) -> Validation:
+        """Measure; the model is left in the mode that it was in."""
+        training = model.training
+        model.eval()
+        try:
+            with torch.no_grad():
+                return self._measure(model)
+        finally:
+            model.train(training)
+
+    def _measure(self, model: Any) -> Validation:
+        errors = {str(patch): self._next_step(model, patch) for patch in model.patches}
+        if self.trajectories is None:
+            return Validation(errors, None)
+        return Validation(errors, self._rollout(model))
+
+    def _next_step(self, model: Any, patch: Any) -> float:
+        def error(window: Window, target: Tensor) -> Tensor:
+            return vrmse(model(window, patch), target[:, 0], ndim=window.domain.ndim).mean(dim=-1)
+
+        return self._mean(self.windows, self.config.windows, error)
+
+    def _rollout(self, model: Any) -> float:
+        schedule = Cycle(*model.patches)
+
+        def error(window: Window, target: Tensor) -> Tensor:
+            guarded = _Guarded(model)
+            frames = rollout(guarded, window, steps=target.shape[1], schedule=schedule)
+            pairs = zip(frames, target.unbind(dim=1), strict=True)
+            per_step = [vrmse(f, t, ndim=window.domain.ndim).mean(dim=-1) for f, t in pairs]
+            mean = torch.stack(per_step).mean(dim=0)
+            return torch.where(guarded.bad, torch.full_like(mean, math.inf), mean)
+
+        assert self.trajectories is not None
+        return self._mean(self.trajectories, self.config.rollouts, error)
+
+    def _mean(self, data: WellFolder, num: int, error: Callable[[Window, Tensor], Tensor]) -> float:
+        """Mean of an error `(B,)` over windows; infinite where it is not a number."""
+        indices = spread(len(data), num)
+        share = math.ceil(len(indices) / self.ranks.world)
+        own = indices[self.ranks.rank :: self.ranks.world]
+        # Every rank calls the model equally often: sharded weights are gathered by all together.
+        own, counted = own + indices[:1] * (share - len(own)), len(own)
+        total = 0.0
+        for first in range(0, share, self.config.batch):
+            batch = own[first : first + self.config.batch]
+            window, target = collate([data[i] for i in batch])
+            device = self.ranks.device
+            window = Window(window.fields.to(device), window.domain)
+            values = error(window, target.to(device)).nan_to_num(nan=math.inf)
+            total += float(values[: max(counted - first, 0)].double().sum())
+        total, count = self.ranks.total([total, float(counted)])
+        return total / count
+
+
+class _Guarded:
+    """A stepper that goes on with the frame before where a prediction is not finite.
+
+    One rank must not stop while the others go on, so a blow-up is remembered, not raised.
+    """
+
+    def __init__(self, model: Any):
+        self.model, self.context = model, model.context
+        self.bad = torch.tensor(False)
+
+    def __call__(self, window: Window, patch: Any, shift: Any = 0) -> Tensor:
+        frame = self.model(window, patch, shift)
+        bad = ~frame.isfinite().flatten(1).all(dim=1)
+        self.bad = self.bad.to(bad.device) | bad
+        return torch.where(bad.reshape(-1, *(1,) * (frame.dim() - 1)), window.fields[:, -1], frame)
+
+
+def spread(num: int, wanted: int) -> list[int]:
+    """Evenly spaced indices, first and last among them."""
+    count = min(num, wanted)
+    return [round(i * (num - 1) / max(count - 1, 1)) for i in range(count)]

@@ -1,0 +1,223 @@
+"""A run as a whole: what it writes, resuming, refusing."""
+
+import io
+import json
+import signal
+import time
+
+import pytest
+import torch
+from rich.console import Console
+from safetensors.torch import load_file
+
+import overtone as ot
+from overtone.errors import ConfigError, OvertoneError
+from overtone.train.journal import read_journal
+from overtone.train.run import train
+
+QUIET = Console(file=io.StringIO())
+
+
+def weights(folder, name="last"):
+    return load_file(folder / name / "model.safetensors")
+
+
+def require_equal(one, other):
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        assert torch.equal(tensor, other[name]), name
+
+
+def test_a_run_leaves_what_it_says(small, tmp_path):
+    text = io.StringIO()
+    config = small(log__tensorboard=True)
+    outcome = train(config, tmp_path / "run", console=Console(file=text, width=200))
+    assert outcome.status == "finished"
+    lines = read_journal(tmp_path / "run/metrics.jsonl")
+    assert [x["update"] for x in lines if x["kind"] == "train"] == list(range(1, 13))
+    assert [x["update"] for x in lines if x["kind"] == "valid"] == [6, 12]
+    assert set(lines[-1]["vrmse"]) == {"4", "8"}
+    assert sum(lines[-1]["patches"].values()) == 12
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    assert (summary["status"], summary["update"]) == ("finished", 12)
+    assert list((tmp_path / "run/tensorboard").iterdir())
+    assert sorted(p.name for p in (tmp_path / "run/checkpoints").iterdir()) == [
+        "update-00000008",
+        "update-00000012",
+    ]
+    model = ot.Emulator.from_pretrained(tmp_path / "run")
+    assert model.patches == (4, 8)
+    assert "validation VRMSE" in text.getvalue()
+    assert "finished" in text.getvalue()
+
+
+def test_the_live_display_of_a_terminal(small, tmp_path):
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=160)
+    train(small(train__updates=3, log__every=1), tmp_path / "run", console=console)
+    assert "updates/s" in text.getvalue()
+    assert "ETA" in text.getvalue()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_sigint_and_resume_give_the_weights_of_an_uninterrupted_run(
+    small, start, tmp_path, workers
+):
+    config = small(
+        data__workers=workers, model__drop_path=0.2, train__noise=0.01, optimizer__ema=0.9,
+        train__shift=True, train__updates=150, valid__every=60, save__every=1000,
+    )  # fmt: skip
+    train(config, tmp_path / "whole", console=QUIET)
+    process = start(config, tmp_path / "parts")
+    metrics = tmp_path / "parts/metrics.jsonl"
+    while process.poll() is None and len(read_journal(metrics)) < 20:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "--resume" in output
+    reached = json.loads((tmp_path / "parts/summary.json").read_text())["update"]
+    assert 19 < reached < 150, "the run was over before it could be interrupted"
+    assert train(config, tmp_path / "parts", resume=True, console=QUIET).status == "finished"
+    require_equal(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+    first, second = (
+        [x["loss"] for x in read_journal(tmp_path / name / "metrics.jsonl") if "loss" in x]
+        for name in ("whole", "parts")
+    )
+    assert first == second
+
+
+def test_a_kill_in_the_middle_of_a_checkpoint_loses_nothing_before_it(small, start, tmp_path):
+    config = small()
+    train(config, tmp_path / "whole", console=QUIET)
+    code = (
+        "import os, signal\n"
+        "from overtone.train import checkpoint\n"
+        "finish = checkpoint._finish\n"
+        "def killed(scratch, final, state):\n"
+        "    if state['update'] == 8:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    finish(scratch, final, state)\n"
+        "checkpoint._finish = killed\n"
+        "from overtone.cli import main\n"
+        "main()\n"
+    )
+    process = start(config, tmp_path / "parts", code=code)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    text = io.StringIO()
+    train(config, tmp_path / "parts", resume=True, console=Console(file=text, width=200))
+    assert "'.update-00000008.part' was not finished" in text.getvalue()
+    assert "resuming from update 4" in text.getvalue()
+    require_equal(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+    assert not list((tmp_path / "parts/checkpoints").glob(".*"))
+
+
+DISK_FULL = """
+import resource
+from overtone.train import checkpoint
+from overtone.train.loop import Trainer
+save = Trainer.save
+def limited(self):
+    if self.progress.update == 8:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+    save(self)
+Trainer.save = limited
+from overtone.cli import main
+main()
+"""
+
+
+def test_a_full_disk_is_a_clear_error_and_the_checkpoint_before_is_intact(small, start, tmp_path):
+    process = start(small(), tmp_path / "run", code=DISK_FULL)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 2, output
+    assert "checkpoint at update 8 can't be written" in output
+    assert "'update-00000004' is intact" in output
+    assert "Traceback" not in output
+    assert train(small(), tmp_path / "run", resume=True, console=QUIET).status == "finished"
+
+
+def test_budgets_by_time_and_by_flops(small, tmp_path):
+    train(small(train__max_minutes=0.001, train__updates=500), tmp_path / "time", console=QUIET)
+    assert json.loads((tmp_path / "time/summary.json").read_text())["update"] < 500
+    train(small(), tmp_path / "whole", console=QUIET)
+    spent = json.loads((tmp_path / "whole/summary.json").read_text())["flops"]
+    train(small(train__max_flops=spent / 2), tmp_path / "half", console=QUIET)
+    summary = json.loads((tmp_path / "half/summary.json").read_text())
+    assert spent / 2 <= summary["flops"] < spent
+
+
+def test_patience_stops_early(small, tmp_path):
+    config = small(optimizer__lr=1e-12, valid__every=1, valid__patience=2, train__updates=50)
+    assert train(config, tmp_path / "run", console=QUIET).status == "stopped early"
+    assert json.loads((tmp_path / "run/summary.json").read_text())["update"] < 50
+
+
+def test_a_resumed_run_may_last_longer_but_not_be_another(small, tmp_path):
+    train(small(), tmp_path / "run", console=QUIET)
+    longer = small(train__updates=14)
+    assert train(longer, tmp_path / "run", resume=True, console=QUIET).status == "finished"
+    with pytest.raises(ConfigError, match=r"optimizer\.lr: 0\.0015 before, 0\.002 now"):
+        train(small(optimizer__lr=2e-3), tmp_path / "run", resume=True, console=QUIET)
+
+
+def test_an_existing_run_is_refused_resumed_or_overwritten(small, tmp_path):
+    config = small(train__updates=2)
+    train(config, tmp_path / "run", console=QUIET)
+    with pytest.raises(ConfigError, match="--resume goes on with it, --overwrite removes it"):
+        train(config, tmp_path / "run", console=QUIET)
+    train(small(train__updates=3), tmp_path / "run", overwrite=True, console=QUIET)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/diary.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="is not a run"):
+        train(config, tmp_path / "notes", overwrite=True, console=QUIET)
+    assert (tmp_path / "notes/diary.txt").exists()
+
+
+def test_resume_with_nothing_to_resume_starts(small, tmp_path):
+    assert train(small(), tmp_path / "run", resume=True, console=QUIET).status == "finished"
+
+
+def test_a_context_longer_than_the_trajectories(small, tmp_path):
+    with pytest.raises(OvertoneError, match="14 frames; context 20"):
+        train(small(model__context=20), tmp_path / "run", console=QUIET)
+
+
+def test_data_with_other_fields_than_the_checkpoint(small, tmp_path):
+    train(small(train__updates=4), tmp_path / "run", console=QUIET)
+    from overtone.data.generate import build_system, generate
+
+    other = generate(
+        build_system("gray_scott", grid=(16, 16)), tmp_path / "other", trajectories=4, steps=8,
+        splits=(0.5, 0.25, 0.25),
+    )  # fmt: skip
+    config = small(train__updates=4, data__path=str(other))
+    with pytest.raises(OvertoneError, match="the checkpoint was trained on the fields"):
+        train(config, tmp_path / "run", resume=True, console=QUIET)
+
+
+def test_a_nan_in_the_data_stops_the_run_and_is_named(small, waves, tmp_path):
+    import shutil
+
+    import h5py
+
+    shutil.copytree(waves, tmp_path / "spoilt")
+    file = sorted((tmp_path / "spoilt/data/train").iterdir())[0]
+    with h5py.File(file, "r+") as opened:
+        name = next(iter(opened["t0_fields"]))
+        opened["t0_fields"][name][0, 7, 3] = float("nan")
+    config = small(data__path=str(tmp_path / "spoilt"), train__updates=50, save__every=1)
+    with pytest.raises(OvertoneError, match=rf"not finite.*{file.name} trajectory 0 step"):
+        train(config, tmp_path / "run", console=QUIET)
+
+
+GOLDEN = [0.0]
+
+
+def test_the_golden_loss_curve(small, tmp_path):
+    """A change that should not change numbers shows the same curve."""
+    train(small(train__updates=50, valid__every=50), tmp_path / "run", console=QUIET)
+    lines = read_journal(tmp_path / "run/metrics.jsonl")
+    losses = [line["loss"] for line in lines if line["kind"] == "train"]
+    torch.testing.assert_close(torch.tensor(losses[::7]), torch.tensor(GOLDEN), rtol=2e-3, atol=0)
