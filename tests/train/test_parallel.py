@@ -51,20 +51,8 @@ def test_two_ranks_are_one_rank_with_accumulation(small, start, tmp_path, strate
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["fsdp", "hybrid"])
-def test_a_run_goes_on_with_another_number_of_ranks(small, start, tmp_path, strategy):
-    options = {"parallel__strategy": strategy, "optimizer__ema": 0.9}
-    train(small(**options), tmp_path / "whole", console=QUIET)
-    finish(start(small(train__updates=4, **options), tmp_path / "run", ranks=2))
-    train(small(train__updates=8, **options), tmp_path / "run", resume=True, console=QUIET)
-    finish(start(small(**options), tmp_path / "run", "--resume", ranks=2))
-    # The budget ends the cosine, so runs with other budgets differ in their rates from the start.
-    lines = read_journal(tmp_path / "run/metrics.jsonl")
-    assert [x["update"] for x in lines if x["kind"] == "train"] == list(range(1, 13))
-
-
-@pytest.mark.slow
-def test_resharding_keeps_the_curve(small, start, tmp_path):
-    options = {"parallel__strategy": "fsdp", "optimizer__schedule": "constant"}
+def test_two_ranks_then_one_then_two_keep_the_curve(small, start, tmp_path, strategy):
+    options = {"parallel__strategy": strategy, "optimizer__schedule": "constant"}
     options |= {"optimizer__warmup": 0.0, "optimizer__ema": 0.9, "optimizer__lr": 1e-3}
     train(small(**options), tmp_path / "whole", console=QUIET)
     finish(start(small(train__updates=4, **options), tmp_path / "run", ranks=2))

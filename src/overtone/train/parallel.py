@@ -87,12 +87,24 @@ def ranks(device: str = "auto") -> Iterator[Ranks]:
         return
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
-    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=TIMEOUT)
+    _join("nccl" if chosen.type == "cuda" else "gloo", rank, world)
     try:
         yield Ranks(rank, world, chosen)
         dist.barrier()  # without it a rank that leaves early may abort the others
     finally:
         dist.destroy_process_group()
+
+
+def _join(backend: str, rank: int, world: int) -> None:
+    """Meet the other ranks under a name of this attempt's own.
+
+    torchrun keeps its store when it restarts the ranks, addresses of the dead ones included; they
+    would be called, and waited for, in vain.
+    """
+    store, _, _ = next(dist.rendezvous("env://", timeout=TIMEOUT))
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    own = dist.PrefixStore(f"attempt-{attempt}", store)
+    dist.init_process_group(backend, store=own, rank=rank, world_size=world, timeout=TIMEOUT)
 
 
 def _device(name: str, local: int) -> torch.device:

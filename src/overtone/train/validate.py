@@ -110,7 +110,7 @@ class Validator:
             window, target = collate([data[i] for i in batch])
             device = self.ranks.device
             window = Window(window.fields.to(device), window.domain)
-            values = error(window, target.to(device)).nan_to_num(nan=math.inf)
+            values = error(window, target.to(device)).nan_to_num(nan=math.inf, posinf=math.inf)
             total += float(values[: max(counted - first, 0)].double().sum())
         total, count = self.ranks.total([total, float(counted)])
         return total / count

@@ -1,0 +1,30 @@
+"""What a run says."""
+
+import io
+
+from rich.console import Console
+
+from overtone.train.console import Display, duration
+
+
+def test_plain_lines_elsewhere_than_on_a_terminal():
+    text = io.StringIO()
+    with Display(10, 0, Console(file=text), quiet=False) as display:
+        display.show(3, "loss 0.5", rate=1.0)  # too soon after the start
+        display.show(10, "loss 0.25", rate=1.0)
+        display.say("update [4] done")
+    assert text.getvalue() == "10/10 loss 0.25 ETA 0:00:00\nupdate [4] done\n"
+
+
+def test_quiet_ranks_say_nothing():
+    text = io.StringIO()
+    with Display(10, 0, Console(file=text, force_terminal=True), quiet=True) as display:
+        display.show(10, "loss", rate=1.0)
+        display.say("hello")
+        display.table("title", [("a", "b")])
+    assert text.getvalue() == ""
+
+
+def test_durations():
+    assert duration(3723.4) == "1:02:03"
+    assert duration(0) == "0:00:00"

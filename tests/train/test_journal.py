@@ -1,0 +1,42 @@
+"""metrics.jsonl."""
+
+import json
+import math
+
+from overtone.config import LogConfig
+from overtone.train.journal import Journal, read_journal
+
+PLAIN = LogConfig(tensorboard=False)
+
+
+def test_a_resumed_journal_drops_what_lies_behind_its_checkpoint(tmp_path):
+    journal = Journal(tmp_path, PLAIN, update=0, name="run")
+    for update in range(1, 6):
+        journal.write("train", update, {"loss": update / 2})
+    journal.close()
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "train", "upd')  # cut off by a crash
+    journal = Journal(tmp_path, PLAIN, update=3, name="run")
+    journal.write("train", 4, {"loss": 9.0})
+    journal.close()
+    lines = read_journal(tmp_path / "metrics.jsonl")
+    assert [(x["update"], x["loss"]) for x in lines] == [(1, 0.5), (2, 1.0), (3, 1.5), (4, 9.0)]
+
+
+def test_numbers_that_json_does_not_know_are_null(tmp_path):
+    journal = Journal(tmp_path, PLAIN, update=0, name="run")
+    journal.write("valid", 1, {"vrmse": {"4": math.inf}, "rollout": math.nan})
+    journal.close()
+    line = json.loads((tmp_path / "metrics.jsonl").read_text(), parse_constant=lambda _: 1 / 0)
+    assert (line["vrmse"]["4"], line["rollout"]) == (None, None)
+
+
+def test_tensorboard_gets_the_numbers(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    journal = Journal(tmp_path, LogConfig(), update=0, name="run")
+    journal.write("valid", 7, {"vrmse": {"4": 0.25}, "patch": "4"})
+    journal.close()
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    (event,) = events.Scalars("valid/vrmse/4")
+    assert (event.step, event.value) == (7, 0.25)

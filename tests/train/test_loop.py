@@ -1,0 +1,113 @@
+"""The loop overfits, whatever the model is made of."""
+
+import io
+
+import pytest
+import torch
+from rich.console import Console
+
+import overtone as ot
+from overtone.config import OptimizerConfig, TrainConfig, change
+from overtone.flops import call_flops
+from overtone.recipes import recipe
+from overtone.train.journal import read_journal
+from overtone.train.loop import update_flops
+from overtone.train.objective import choices, losses
+from overtone.train.run import make_model, train
+from overtone.train.state import learning_rate, make_optimizer
+
+SHAPES = {1: (32,), 2: (16, 8), 3: (8, 4, 8)}
+UPDATES = 600
+
+
+def smooth(*shape):
+    """Random waves of the longest lengths, `(2, 4, 1, *shape)`."""
+    axes = tuple(range(-len(shape), 0))
+    modes = torch.fft.fftn(torch.randn(2, 4, 1, *shape), dim=axes)
+    counts = [torch.fft.fftfreq(n, 1 / n) for n in shape]
+    square = sum(k.square() for k in torch.meshgrid(*counts, indexing="ij"))
+    waves = torch.fft.ifftn(modes * (square <= 2), dim=axes).real
+    return waves / waves.std()
+
+
+@pytest.mark.parametrize("ndim", SHAPES)
+@pytest.mark.parametrize("processor", ["vit", "axial"])
+@pytest.mark.parametrize("tokenizer", ["csm", "ckm", "fixed"])
+def test_two_windows_are_learnt_by_heart(tokenizer, processor, ndim):
+    torch.manual_seed(0)
+    domain = ot.Domain(SHAPES[ndim], (1.0,) * ndim, "periodic", ("u",), 0.1)
+    patches = (4,) if tokenizer == "fixed" else (2, 4)
+    model = ot.build(
+        processor, tokenizer=tokenizer, patches=patches, domain=domain, context=3, width=64,
+        heads=2, blocks=2, mlp_dim=64, layer_scale=1.0,
+    ).train()  # fmt: skip
+    frames = smooth(*domain.shape)
+    window, target = ot.Window(frames[:, :3], domain), frames[:, 3:]
+    rates = OptimizerConfig(lr=4e-3, schedule="cosine", warmup=0.03)
+    optimizer = make_optimizer(model, rates)
+    config, history = TrainConfig(loss="mse"), []
+    for update in range(UPDATES):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(rates, (update + 1) / UPDATES)
+        chosen = choices(config, model.patches, ndim, update)
+        (loss,) = losses(model.predict_change, window, target, chosen, config, causal=True)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        history.append(loss.item())
+        if max(history[-8:]) < 0.01 * history[0]:
+            return
+    raise AssertionError(f"the loss went from {history[0]:.3g} to {history[-1]:.3g} only")
+
+
+def test_flops_of_an_update_are_those_of_its_batch():
+    config = recipe("kuramoto-sivashinsky-mini")
+    domain = ot.Domain((64,), (1.0,), "periodic", ("u",), 0.1)
+    model = make_model(config.model, domain)
+    whole = call_flops(model, domain, 8, frames=4, batch=config.train.batch, training=True)
+    assert update_flops(model, config)[8] == pytest.approx(whole, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"train__precision": "bf16"},
+        {"train__precision": "fp16"},
+        {"train__checkpoint_activations": True, "model__drop_path": 0.3},
+        {"train__unroll": 3, "train__noise": 0.05},
+        {"optimizer__kind": "adam", "optimizer__clip": None},
+        {"train__patch_weights": [0.0, 1.0]},
+        {"model__causal": False},
+        {"model__tokenizer": "fixed", "model__patches": [8]},
+        {"train__loss": "mae", "valid__rollout_steps": 0},
+    ],
+    ids=lambda c: next(iter(c)),
+)
+def test_every_option_trains(small, tmp_path, changes):
+    config = small(train__updates=4, valid__every=4, **changes)
+    train(config, tmp_path / "run", console=Console(file=io.StringIO()))
+    lines = [x for x in read_journal(tmp_path / "run/metrics.jsonl") if x["kind"] == "train"]
+    assert all(line["loss"] is not None for line in lines)
+    if "train__patch_weights" in changes:
+        assert {line["patch"] for line in lines} == {"8"}
+
+
+def test_recomputed_activations_give_the_same_curve(small, tmp_path):
+    curves = []
+    for switch in (False, True):
+        config = small(train__checkpoint_activations=switch, model__drop_path=0.3)
+        train(config, tmp_path / str(switch), console=Console(file=io.StringIO()))
+        lines = read_journal(tmp_path / str(switch) / "metrics.jsonl")
+        curves.append([line["loss"] for line in lines if line["kind"] == "train"])
+    assert curves[0] == pytest.approx(curves[1], rel=1e-5)
+
+
+@pytest.mark.slow
+def test_a_compiled_run_has_the_same_curve(small, tmp_path):
+    curves = []
+    for switch in (False, True):
+        config = change(small(train__updates=6), {"train.compile": switch})
+        train(config, tmp_path / str(switch), console=Console(file=io.StringIO()))
+        lines = read_journal(tmp_path / str(switch) / "metrics.jsonl")
+        curves.append([line["loss"] for line in lines if line["kind"] == "train"])
+    assert curves[0] == pytest.approx(curves[1], rel=1e-4)

@@ -1,0 +1,105 @@
+"""One part of an update."""
+
+import pytest
+import torch
+
+import overtone as ot
+from overtone.config import TrainConfig
+from overtone.train.objective import choices, losses
+
+DOMAIN = ot.Domain((16,), (1.0,), "periodic", ("u",), 0.1)
+
+
+def make(**options):
+    torch.manual_seed(0)
+    sizes = {"width": 16, "heads": 2, "blocks": 1, "mlp_dim": 16, "layer_scale": 1.0}
+    return ot.build("vit", domain=DOMAIN, patches=(2, 4), context=3, **(sizes | options)).train()
+
+
+def run(model, config, window, target, causal=True):
+    chosen = choices(config, model.patches, 1, update=3)
+    return list(losses(model.predict_change, window, target, chosen, config, causal=causal))
+
+
+def frames(unroll=1):
+    torch.manual_seed(1)
+    x = torch.randn(2, 3 + unroll, 1, 16).cumsum(dim=1)
+    return ot.Window(x[:, :3], DOMAIN), x[:, 3:]
+
+
+def test_choices_are_reproducible_and_shifts_are_off_by_default():
+    config = TrainConfig(unroll=3)
+    assert choices(config, (2, 4), 2, 5) == choices(config, (2, 4), 2, 5)
+    assert {shift for _, shift in choices(config, (2, 4), 2, 5)} == {(0, 0)}
+    shifted = [choices(TrainConfig(shift=True), (4,), 1, u)[0][1] for u in range(30)]
+    assert set(shifted) == {(0,), (1,), (2,), (3,)}
+
+
+def test_unrolling_goes_on_from_the_models_own_frame():
+    """The second loss equals that of a window which ends in the first prediction."""
+    model, config = make(), TrainConfig(unroll=2)
+    window, target = frames(unroll=2)
+    (first, second) = choices(config, model.patches, 1, update=3)
+    found = run(model, config, window, target)
+    with torch.no_grad():
+        change, stats = model.predict_change(window, *first, last_only=True)
+        frame = stats.add_change(window.fields[:, -1:], change)[:, 0]
+        slid = window.slide(frame)
+        change, stats = model.predict_change(slid, *second, last_only=True)
+        true = stats.change_between(slid.fields[:, -1:], target[:, 1:2])
+        error = (change - true).square().mean(-1) / (true.square().mean(-1) + 1e-2)
+    assert found[1].item() == pytest.approx(error.mean().item(), rel=1e-5)
+
+
+def test_no_gradient_flows_through_the_past():
+    model, config = make(), TrainConfig(unroll=2)
+    window, target = frames(unroll=2)
+    model.zero_grad()
+    run(model, config, window, target)[1].backward()
+    alone = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    first, second = choices(config, model.patches, 1, update=3)
+    with torch.no_grad():
+        change, stats = model.predict_change(window, *first, last_only=True)
+        slid = window.slide(stats.add_change(window.fields[:, -1:], change)[:, 0])
+    one = TrainConfig(unroll=1)
+    (loss,) = losses(model.predict_change, slid, target[:, 1:], [second], one, causal=False)
+    loss.backward()
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            torch.testing.assert_close(parameter.grad, alone[name], msg=name)
+
+
+def test_noise_is_on_the_input_and_not_on_the_target():
+    seen = {}
+
+    def predict(window, patch, shift, *, last_only):
+        seen["window"] = window.fields
+        return make().predict_change(window, patch, shift, last_only=last_only)
+
+    window, target = frames()
+    config = TrainConfig(noise=0.1)
+    list(losses(predict, window, target, [(4, (0,))], config, causal=True))
+    added = seen["window"] - window.fields
+    scale = window.fields.std(dim=(1, 3), keepdim=True, correction=0)
+    assert 0.05 < (added / scale).std().item() < 0.15
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_lower_precisions_are_near_full_precision(precision):
+    model = make()
+    window, target = frames()
+    (full,) = run(model, TrainConfig(), window, target)
+    (lower,) = run(model, TrainConfig(precision=precision), window, target)
+    assert lower.dtype == torch.float32
+    assert lower.item() == pytest.approx(full.item(), rel=0.05)
+
+
+def test_without_causality_the_last_frame_alone_is_supervised():
+    model = make(causal=False)
+    window, target = frames()
+    (loss,) = run(model, TrainConfig(loss="mse"), window, target, causal=False)
+    (patch, shift), *_ = choices(TrainConfig(), model.patches, 1, update=3)
+    change, stats = model.predict_change(window, patch, shift, last_only=True)
+    true = stats.change_between(window.fields[:, -1:], target)
+    torch.testing.assert_close(loss, (change - true).square().mean())

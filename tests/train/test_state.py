@@ -1,0 +1,84 @@
+"""Learning rates, averages and the optimizer's state."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from overtone.config import OptimizerConfig
+from overtone.train.state import (
+    Average,
+    Progress,
+    learning_rate,
+    make_optimizer,
+    optimizer_steps,
+    restore_progress,
+    set_optimizer_steps,
+    state_tensors,
+)
+
+
+def test_the_rate_rises_and_falls_as_told():
+    config = OptimizerConfig(lr=2.0, schedule="cosine", warmup=0.2, final=0.1)
+    assert learning_rate(config, 0.0) == 0
+    assert learning_rate(config, 0.1) == pytest.approx(1.0)
+    assert learning_rate(config, 0.2) == pytest.approx(2.0)
+    assert learning_rate(config, 0.6) == pytest.approx(2 * (0.1 + 0.9 / 2))
+    assert learning_rate(config, 1.0) == pytest.approx(0.2)
+    assert learning_rate(OptimizerConfig(lr=3.0), 0.7) == 3.0
+
+
+def test_only_matrices_decay():
+    model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))
+    optimizer = make_optimizer(model, OptimizerConfig(weight_decay=0.5))
+    decays = {id(p): g["weight_decay"] for g in optimizer.param_groups for p in g["params"]}
+    assert decays[id(model[0].weight)] == 0.5
+    assert decays[id(model[0].bias)] == decays[id(model[1].weight)] == 0.0
+
+
+def test_the_average_by_its_formula():
+    model = nn.Linear(2, 2, bias=False)
+    average, expected = Average(model, 0.5), model.weight.detach().clone()
+    for update in range(1, 6):
+        with torch.no_grad():
+            model.weight.add_(1.0)
+        average.follow(update)
+        decay = min(0.5, (1 + update) / (10 + update))
+        expected = decay * expected + (1 - decay) * model.weight.detach()
+    torch.testing.assert_close(average.weights["weight"], expected)
+    own = model.weight.detach().clone()
+    with average.in_place():
+        torch.testing.assert_close(model.weight.detach(), expected)
+    assert torch.equal(model.weight, own)
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw"])
+def test_a_restored_optimizer_goes_on_alike(kind):
+    def make():
+        torch.manual_seed(0)
+        model = nn.Linear(4, 4)
+        return model, make_optimizer(model, OptimizerConfig(kind=kind, lr=0.1))
+
+    def step(model, optimizer):
+        optimizer.zero_grad()
+        model(torch.ones(1, 4)).square().sum().backward()
+        optimizer.step()
+
+    model, optimizer = make()
+    step(model, optimizer)
+    step(model, optimizer)
+    saved = {k: v.clone() for k, v in state_tensors(model, optimizer, None).items()}
+    again, other = make()
+    again.load_state_dict(model.state_dict())
+    for name, tensor in state_tensors(again, other, None).items():
+        tensor.copy_(saved[name])
+    set_optimizer_steps(other, optimizer_steps(optimizer))
+    step(model, optimizer)
+    step(again, other)
+    assert torch.equal(model.weight, again.weight)
+
+
+def test_progress_survives_json():
+    progress = Progress(update=3, seconds=1.5, patches={"4": 2}, best=math.pi)
+    assert restore_progress({**progress.to_dict(), "more": 1}) == progress

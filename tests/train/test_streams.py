@@ -1,0 +1,50 @@
+"""Random draws that depend on their place alone."""
+
+import torch
+
+from overtone.train.streams import draw_patch, draw_shift, seed_torch, stream
+
+
+def test_the_same_place_gives_the_same_numbers_and_others_give_others():
+    draws = {
+        tuple(stream(seed, purpose, *counter).integers(2**60, size=4).tolist())
+        for seed in (0, 1)
+        for purpose in ("patch", "shift")
+        for counter in ((0,), (1,), (0, 1), (1, 1), (0, 0, 1))
+    }
+    assert len(draws) == 20
+    again = stream(1, "shift", 1).integers(2**60, size=4)
+    assert tuple(again.tolist()) in draws
+
+
+def test_long_draws_at_neighbouring_places_do_not_overlap():
+    one, two = (set(stream(0, "x", i).integers(2**60, size=5000).tolist()) for i in (0, 1))
+    assert not one & two
+
+
+def test_patches_are_drawn_uniformly_or_by_weight():
+    drawn = [draw_patch(0, update, 0, (4, 8, 16), None) for update in range(3000)]
+    counts = [drawn.count(patch) for patch in (4, 8, 16)]
+    assert all(abs(count - 1000) < 5 * (3000 * 2 / 9) ** 0.5 for count in counts)
+    drawn = [draw_patch(0, update, 0, (4, 8, 16), (3, 1, 0)) for update in range(2000)]
+    assert drawn.count(16) == 0
+    assert abs(drawn.count(4) - 1500) < 5 * (2000 * 3 / 16) ** 0.5
+
+
+def test_unrolled_steps_have_patches_of_their_own():
+    pairs = {tuple(draw_patch(0, u, s, (4, 8), None) for s in (0, 1)) for u in range(40)}
+    assert len(pairs) == 4
+
+
+def test_shifts_stay_below_the_patch_and_reach_every_offset():
+    drawn = {draw_shift(0, update, 0, (4, 3)) for update in range(300)}
+    assert drawn == {(a, b) for a in range(4) for b in range(3)}
+
+
+def test_torch_is_seeded_by_the_part_of_the_batch():
+    values = []
+    for part in (0, 1, 0):
+        seed_torch(5, 7, part)
+        values.append(torch.rand(3))
+    assert torch.equal(values[0], values[2])
+    assert not torch.equal(values[0], values[1])

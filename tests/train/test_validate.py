@@ -1,0 +1,76 @@
+"""Validation against a direct computation."""
+
+import math
+
+import pytest
+import torch
+
+from overtone.config import ValidConfig
+from overtone.data import WellFolder
+from overtone.train.parallel import Ranks
+from overtone.train.validate import Validation, Validator, spread
+
+ALONE = Ranks(0, 1, torch.device("cpu"))
+
+
+class Persistence(torch.nn.Module):
+    """Predicts that nothing changes, or blows up."""
+
+    patches, context = (4, 8), 3
+
+    def __init__(self, factor=1.0):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, window, patch, shift=0):
+        return window.fields[:, -1] * self.factor
+
+
+def validator(waves, batch, **options):
+    config = ValidConfig(windows=5, rollouts=3, batch=batch, **options)
+    steps = config.rollout_steps
+    rollouts = WellFolder(waves, "valid", 3, steps) if steps else None
+    return Validator(WellFolder(waves, "valid", 3, 1), rollouts, config, ALONE)
+
+
+def test_errors_equal_a_plain_computation(waves):
+    measure = validator(waves, batch=2, rollout_steps=4)
+    found = measure(Persistence())
+    data, expected = measure.windows, []
+    for index in spread(len(data), 5):
+        window, target = data[index]
+        last, true = window.fields[-1, 0], target[0, 0]
+        expected.append(((last - true).square().mean() / (true.var() + 1e-7)).sqrt().item())
+    assert found.vrmse["4"] == pytest.approx(sum(expected) / 5, rel=1e-5)
+    assert found.vrmse["4"] == found.vrmse["8"]
+    assert found.score == found.rollout
+    assert found.rollout > found.vrmse["4"]
+
+
+def test_the_size_of_the_batches_does_not_matter(waves):
+    one, many = (validator(waves, batch=b, rollout_steps=2)(Persistence()) for b in (1, 4))
+    assert one.vrmse == pytest.approx(many.vrmse, rel=1e-6)
+    assert one.rollout == pytest.approx(many.rollout, rel=1e-6)
+
+
+def test_a_blow_up_is_an_infinite_error_and_no_crash(waves):
+    found = validator(waves, batch=2, rollout_steps=3)(Persistence(math.inf))
+    assert found.rollout == math.inf
+    assert found.vrmse["4"] == math.inf
+
+
+def test_without_rollouts_the_score_is_the_mean_over_patches():
+    assert Validation({"4": 0.1, "8": 0.3}, None).score == pytest.approx(0.2)
+
+
+def test_the_model_stays_in_its_mode(waves):
+    model = Persistence().train()
+    validator(waves, batch=2, rollout_steps=0)(model)
+    assert model.training
+
+
+@pytest.mark.parametrize(("num", "wanted"), [(10, 4), (3, 8), (1, 1), (100, 100)])
+def test_indices_are_spread_evenly(num, wanted):
+    found = spread(num, wanted)
+    assert len(set(found)) == min(num, wanted)
+    assert (found[0], found[-1]) == (0, num - 1) if len(found) > 1 else found == [0]
