@@ -36,9 +36,9 @@ demo: $(STAMP) ## the product's main job on built-in data, in minutes
 test: $(STAMP) lint types ## lint, types and the test suite (under 6 minutes)
 	$(BIN)/python -m pytest -n 2
 
-test-all: $(STAMP) lint types ## also the comparison with the_well, which it installs, and the slow checks
-	@# the_well pins an older fsspec than it needs, so its dependencies are left to us.
-	$(BIN)/python -m pip install -qq --no-deps the_well==1.2.0 einops==0.8.2
+test-all: $(STAMP) lint types ## also the comparisons with the_well and timm, which it installs, and the slow checks
+	@# the_well pins an older fsspec than it needs, timm asks for a torch with CUDA; so no dependencies.
+	$(BIN)/python -m pip install -qq --no-deps the_well==1.2.0 einops==0.8.2 timm==1.0.30 torchvision==0.28.0
 	$(BIN)/python -m pytest -n 2 -m 'slow or not slow'
 
 test-slow: $(STAMP) ## the longer checks

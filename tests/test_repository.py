@@ -25,7 +25,7 @@ LAYERS = [
     {"ops"},
     {"tokenizers", "processors", "solvers", "metrics", "normalize", "storage", "theory"},
     {"architecture", "data"},
-    {"emulator", "rollout", "flops"},
+    {"emulator", "rollout", "flops", "flexify"},
     {"info"},
     {"demo", "cli_data"},
     {"cli"},

@@ -11,6 +11,7 @@ from overtone.errors import (
     PatchError,
     RolloutDiverged,
 )
+from overtone.flexify import FlexibleStepper, flexify, patch
 from overtone.rollout import Stepper, rollout
 from overtone.schedules import (
     Bursts,
@@ -42,6 +43,7 @@ __all__ = [
     "Dwell",
     "Emulator",
     "Explicit",
+    "FlexibleStepper",
     "OvertoneError",
     "PatchError",
     "RandomChoice",
@@ -54,6 +56,8 @@ __all__ = [
     "Window",
     "__version__",
     "build",
+    "flexify",
     "parse_schedule",
+    "patch",
     "rollout",
 ]

@@ -31,8 +31,8 @@ DECODER_RULES: tuple[DecoderRule, ...] = ("paper", "keep")
 OUTPUT_GAIN = 0.1
 """Scale of the last kernel at initialisation: an untrained model stays close to persistence."""
 
-_CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
-_CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
+CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 
 
 Modulation = Callable[[Tensor, tuple[int, ...]], Tensor]
@@ -63,7 +63,7 @@ class Stage(nn.Module):
 
     def forward(self, x: Tensor, stride: tuple[int, ...], modulate: Modulation) -> Tensor:
         """`(N, in_dim, *cells)` to `(N, out_dim, *cells)`, without padding."""
-        convolve = (_CONV_TRANSPOSE if self.transposed else _CONV)[len(stride)]
+        convolve = (CONV_TRANSPOSE if self.transposed else CONV)[len(stride)]
         return convolve(x, modulate(self.weight, stride), self.bias, stride=stride)
 
 
@@ -91,7 +91,7 @@ class ConvTokenizer(nn.Module):
         self.ndim = domain.ndim
         self.kernels = tuple(kernels)
         self.kinds = domain.kinds
-        self.rule = rule
+        self.rule: DecoderRule = rule
         num_fields = len(domain.fields)
         between = [stage_dim] * (len(self.kernels) - 1)
         self.encoders = self._stages([num_fields + len(self.kinds), *between, dim])

@@ -14,7 +14,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from overtone.ops.resize import interpolate, pi_resize
-from overtone.tokenizers.convolution import ConvTokenizer, rms
+from overtone.tokenizers.convolution import ConvTokenizer, DecoderRule, rms
 
 
 class KernelTokenizer(ConvTokenizer):
@@ -30,7 +30,12 @@ class KernelTokenizer(ConvTokenizer):
 
     def decoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
         """The base kernel, resized to the stride by the tokenizer's rule."""
-        if self.rule == "paper" or tuple(weight.shape[2:]) == stride:
-            return pi_resize(weight, stride)
-        resized = interpolate(weight, stride)
-        return resized * (rms(weight) / rms(resized))
+        return resized_kernel(weight, stride, self.rule)
+
+
+def resized_kernel(weight: Tensor, stride: tuple[int, ...], rule: DecoderRule) -> Tensor:
+    """A decoder's kernel `(in, out, *taps)` with as many taps as the stride, by a rule."""
+    if rule == "paper" or tuple(weight.shape[2:]) == stride:
+        return pi_resize(weight, stride)
+    resized = interpolate(weight, stride)
+    return resized * (rms(weight) / rms(resized))

@@ -20,7 +20,7 @@ from torch import Tensor
 from overtone.errors import PatchError
 from overtone.ops.constants import constant
 from overtone.ops.precision import full_precision
-from overtone.tokenizers.convolution import ConvTokenizer, rms
+from overtone.tokenizers.convolution import ConvTokenizer, DecoderRule, rms
 
 
 class StrideTokenizer(ConvTokenizer):
@@ -48,9 +48,14 @@ class StrideTokenizer(ConvTokenizer):
 
     def decoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
         """The base kernel, by the tokenizer's rule divided by what its taps add up to."""
-        if self.rule == "paper" or tuple(weight.shape[2:]) == stride:
-            return weight
-        return weight / overlap(weight, stride)
+        return overlapping_kernel(weight, stride, self.rule)
+
+
+def overlapping_kernel(weight: Tensor, stride: tuple[int, ...], rule: DecoderRule) -> Tensor:
+    """A decoder's kernel `(in, out, *taps)` for a stride that may be smaller, by a rule."""
+    if rule == "paper" or tuple(weight.shape[2:]) == stride:
+        return weight
+    return weight / overlap(weight, stride)
 
 
 def overlap(weight: Tensor, stride: tuple[int, ...]) -> Tensor:
