@@ -20,14 +20,16 @@ PACKAGE = ROOT / "src" / "overtone"
 LAYERS = [
     {"errors", "version", "cache", "progress", "atomic"},
     {"domain", "results"},
-    {"grid", "samples"},
+    {"grid", "samples", "acceptance"},
     {"schedules"},
     {"ops"},
     {"tokenizers", "processors", "solvers", "metrics", "normalize", "storage", "theory"},
-    {"architecture", "data"},
+    {"architecture", "data", "baselines"},
     {"emulator", "rollout", "flops", "flexify"},
-    {"info"},
-    {"demo", "cli_data"},
+    {"info", "loading", "config"},
+    {"recipes"},
+    {"train"},
+    {"demo", "cli_data", "cli_train"},
     {"cli"},
     {"__main__", "__init__"},
 ]
@@ -83,6 +85,7 @@ def test_the_list_of_commands():
     assert sorted(command.callback.__name__ for command in app.registered_commands) == [
         "demo",
         "info",
+        "train",
     ]
 
 

@@ -1,6 +1,8 @@
 """Overtone: transformer emulators of PDEs, one model for many patch sizes, clean long rollouts."""
 
 from overtone.architecture import Architecture
+from overtone.baselines import Baseline
+from overtone.baselines import create as baseline
 from overtone.domain import Boundary, Domain, Window
 from overtone.emulator import Emulator, build
 from overtone.errors import (
@@ -12,6 +14,7 @@ from overtone.errors import (
     RolloutDiverged,
 )
 from overtone.flexify import FlexibleStepper, flexify, patch
+from overtone.loading import load_model as load
 from overtone.rollout import Stepper, rollout
 from overtone.schedules import (
     Bursts,
@@ -31,6 +34,7 @@ from overtone.version import __version__
 
 __all__ = [
     "Architecture",
+    "Baseline",
     "Boundary",
     "Bursts",
     "CheckpointError",
@@ -55,8 +59,10 @@ __all__ = [
     "Warmup",
     "Window",
     "__version__",
+    "baseline",
     "build",
     "flexify",
+    "load",
     "parse_schedule",
     "patch",
     "rollout",

@@ -14,11 +14,16 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from overtone.errors import ConfigError, suggest
+from overtone.processors import PROCESSORS
 
 Positive = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 PatchConfig = Positive | tuple[Positive, ...]
+
+
+OPEN = ("data.generate.settings.", "model.baseline.")
+"""Sections whose keys are known to others only."""
 
 
 class Section(BaseModel):
@@ -67,7 +72,7 @@ class ModelConfig(Section):
     """What to train; None leaves a number to the size."""
 
     name: str = "vit"
-    """A processor (`vit`, `axial`, …)."""
+    """A processor (`vit`, `axial`, …), or a baseline (`unet`, `fno`, …)."""
     tokenizer: Literal["csm", "ckm", "fixed"] = "csm"
     patches: tuple[PatchConfig, ...] = (4, 8, 16)
     size: str = "tiny"
@@ -84,10 +89,17 @@ class ModelConfig(Section):
     max_turns: Positive | None = None
     layer_scale: Annotated[float, Field(gt=0)] = 0.1
     drop_path: Rate = 0.0
+    baseline: dict[str, Any] = {}
+    """Options of a baseline, as its class names them."""
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it is one of the models to compare with."""
+        return self.name not in PROCESSORS
 
     def options(self) -> dict[str, Any]:
-        """What is set beyond name, tokenizer, patches, size and context."""
-        apart = {"name", "tokenizer", "patches", "size", "context"}
+        """What is set of an emulator beyond name, tokenizer, patches, size and context."""
+        apart = {"name", "tokenizer", "patches", "size", "context", "baseline"}
         return {k: v for k, v in self if k not in apart and v is not None}
 
 
@@ -218,7 +230,8 @@ class RunConfig(Section):
     @property
     def num_updates(self) -> int:
         """Updates of the whole run."""
-        return self.train.updates or self.train.updates_per_patch * len(self.model.patches)
+        patches = 1 if self.model.is_baseline else len(self.model.patches)
+        return self.train.updates or self.train.updates_per_patch * patches
 
     def to_yaml(self) -> str:
         """As a file that `--config` reads."""
@@ -236,7 +249,7 @@ def change(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
     known = keys()
     for key, value in changes.items():
         *sections, last = key.split(".")
-        if key not in known and not key.startswith("data.generate.settings."):
+        if key not in known and not key.startswith(OPEN):
             raise ConfigError(
                 f"there is no setting '{key}'{suggest(key, known)}; `overtone train RECIPE "
                 "--show` lists them all"

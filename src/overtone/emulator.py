@@ -6,17 +6,16 @@ every call.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-import torch
 from torch import Tensor, nn
 
+from overtone.acceptance import accept_window
 from overtone.architecture import Architecture, Options, design
 from overtone.domain import Domain, Window, per_axis
-from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchError
+from overtone.errors import CheckpointError, OvertoneError, PatchError
 from overtone.grid import PatchGrid
 from overtone.normalize import Statistics, statistics
 from overtone.processors import Transformer
@@ -120,7 +119,10 @@ class Emulator(nn.Module):
         Returns:
             Changes `(B, T, C, *space)`, and the statistics that give them their units.
         """
-        window = self._accept(window)
+        # In training the loss tells, and the check would cost a pass over the fields.
+        window = accept_window(
+            window, domain=self.domain, context=self.context, check_finite=not self.training
+        )
         grid = self._grid(window.domain, patch, shift, allow_untrained)
         stats = statistics(window.fields, causal=self.architecture.causal)
         normalised = stats.normalise(window.fields).to(next(self.parameters()).dtype)
@@ -160,41 +162,6 @@ class Emulator(nn.Module):
         _require_match(model, weights, path)
         model.load_state_dict(weights)
         return model.eval()
-
-    def _accept(self, window: Window) -> Window:
-        """Check a window against the model and cut it to the context."""
-        given, own = window.domain, self.domain
-        if not window.batched:
-            raise DomainError(
-                f"the window has shape {tuple(window.fields.shape)} without a batch axis; "
-                "expected (B, T, C, *space): use fields.unsqueeze(0)"
-            )
-        if given.ndim != own.ndim:
-            raise DomainError(f"the window is {given.ndim}D, the model was built for {own.ndim}D")
-        if given.fields != own.fields:
-            raise DomainError(
-                f"the window has the fields {given.fields}, the model was built for {own.fields}; "
-                "select and order them alike"
-            )
-        unknown = [str(kind) for kind in given.kinds if kind not in own.kinds]
-        if unknown:
-            raise DomainError(
-                f"the window has boundaries of kind {unknown}, which the model has not learned; it "
-                f"knows periodic{''.join(f', {kind}' for kind in own.kinds)}"
-            )
-        if not math.isclose(given.dt, own.dt, rel_tol=1e-3):
-            raise DomainError(f"the window's dt is {given.dt}, the model steps by {own.dt}")
-        needed = min(2, self.context)
-        if window.num_frames < needed:
-            raise DomainError(
-                f"the window has {window.num_frames} frames; the model needs at least {needed} to "
-                f"see a change, and was built for {self.context}"
-            )
-        window = window.last(self.context)
-        # In training the loss tells, and a compiled graph should not wait for the answer.
-        if not self.training and not torch.compiler.is_compiling():
-            window.require_finite()
-        return window
 
     def _grid(
         self,

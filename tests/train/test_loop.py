@@ -65,7 +65,7 @@ def test_flops_of_an_update_are_those_of_its_batch():
     domain = ot.Domain((64,), (1.0,), "periodic", ("u",), 0.1)
     model = make_model(config.model, domain)
     whole = call_flops(model, domain, 8, frames=4, batch=config.train.batch, training=True)
-    assert update_flops(model, config)[8] == pytest.approx(whole, rel=1e-6)
+    assert update_flops(model, config)[8] == whole
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,7 @@ def test_recomputed_activations_give_the_same_curve(small, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 def test_a_compiled_run_has_the_same_curve(small, tmp_path):
     curves = []
     for switch in (False, True):

@@ -225,3 +225,12 @@ def test_the_golden_loss_curve(small, tmp_path):
     lines = read_journal(tmp_path / "run/metrics.jsonl")
     losses = [line["loss"] for line in lines if line["kind"] == "train"]
     torch.testing.assert_close(torch.tensor(losses[::7]), torch.tensor(GOLDEN), rtol=2e-3, atol=0)
+
+
+def test_a_baseline_trains_and_loads_by_name(small, tmp_path):
+    config = small(model__name="unet", model__size="mini", train__updates=3, valid__every=3)
+    train(config, tmp_path / "run", console=QUIET)
+    assert ot.load(tmp_path / "run").name == "unet"
+    assert train(config, tmp_path / "run", resume=True, console=QUIET).status == "finished"
+    with pytest.raises(ConfigError, match="no model 'unit'; did you mean 'unet'"):
+        train(small(model__name="unit"), tmp_path / "other", console=QUIET)

@@ -120,6 +120,11 @@ class ActiveMatter(SpectralSystem):
         space = self.space(c)
         return space.mask * space.modes(torch.stack([c, q.real, q.imag], dim=1))
 
+    def from_frame(self, frame: Tensor) -> Tensor:
+        """The state of a frame's concentration and D; velocity and E follow from them."""
+        c, d_xx, d_xy, d_yy = (frame[:, channel] for channel in (0, 3, 4, 6))
+        return self.state(c, torch.complex(d_xx - d_yy, 2 * d_xy))
+
     def num_steps(self, state: Tensor) -> int:
         """As many as flow and alignment ask for."""
         space = self.space(state)

@@ -79,6 +79,10 @@ class GrayScott(SpectralSystem):
         """The state of A and B, `(num, *shape)`."""
         return self.space(a).modes(torch.stack([a, b], dim=1))
 
+    def from_frame(self, frame: Tensor) -> Tensor:
+        """The state of a frame."""
+        return self.state(frame[:, 0], frame[:, 1])
+
     def frame(self, state: Tensor) -> Tensor:
         """A and B, `(num, 2, *shape)`."""
         return self.space(state).grid(state)

@@ -91,6 +91,10 @@ class KolmogorovFlow(IncompressibleFlow):
         space = self.space(u)
         return (space.mask * vorticity(space, torch.stack([u, v], dim=1)))[:, None]
 
+    def from_frame(self, frame: Tensor) -> Tensor:
+        """The state of a frame's velocity; its vorticity and pressure follow from it."""
+        return self.state(frame[:, 2], frame[:, 3])
+
     def linear(self, space: FourierSpace) -> Tensor:
         """Viscosity and drag."""
         return -space.k2 / self.reynolds - self.drag

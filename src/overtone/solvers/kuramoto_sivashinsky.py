@@ -74,6 +74,10 @@ class KuramotoSivashinsky(SpectralSystem):
         space = self.space(u)
         return space.mask * space.modes(u)[:, None]
 
+    def from_frame(self, frame: Tensor) -> Tensor:
+        """The state of a frame."""
+        return self.state(frame[:, 0])
+
     def frame(self, state: Tensor) -> Tensor:
         """The field u, `(num, 1, *shape)`."""
         return self.space(state).grid(state)

@@ -93,6 +93,11 @@ class ShearFlow(IncompressibleFlow):
         omega = vorticity(space, torch.stack([u, w], dim=1))
         return torch.stack([omega, space.modes(s)], dim=1)
 
+    def from_frame(self, frame: Tensor) -> Tensor:
+        """The state of a frame's velocity and tracer; its pressure follows from them."""
+        tracer, _, u, w = frame.unbind(dim=1)
+        return self.state(u, w, tracer)
+
     def linear(self, space: FourierSpace) -> Tensor:
         """Viscosity, and diffusion of the tracer."""
         return -torch.stack([space.k2, space.k2 / self.schmidt]) / self.reynolds

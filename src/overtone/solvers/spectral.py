@@ -33,6 +33,10 @@ class SpectralSystem(System):
     def num_steps(self, state: Tensor) -> int:
         """Equal solver steps to take until the next frame."""
 
+    @abstractmethod
+    def from_frame(self, frame: Tensor) -> Tensor:
+        """The state whose frame `(num, C, *shape)`, float64, this is: a restart from data."""
+
     def advance(self, state: Tensor) -> Tensor:
         """One frame further."""
         steps = self.num_steps(state)

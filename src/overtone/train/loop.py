@@ -354,9 +354,5 @@ class _Recent:
 
 def update_flops(model: Any, config: RunConfig) -> dict[Patch, int]:
     """FLOPs of an update of the whole batch, for each patch."""
-    batch, domain = config.train.batch, model.domain
-    counts = {}
-    for patch in model.patches:
-        frames = model.context
-        counts[patch] = batch * call_flops(model, domain, patch, frames=frames, training=True)
-    return counts
+    options = {"frames": model.context, "batch": config.train.batch, "training": True}
+    return {patch: call_flops(model, model.domain, patch, **options) for patch in model.patches}

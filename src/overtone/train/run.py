@@ -21,14 +21,16 @@ import torch
 from rich.console import Console
 
 from overtone.atomic import replacing
+from overtone.baselines.registry import BASELINES, create
 from overtone.cache import cache_dir
 from overtone.config import DataConfig, ModelConfig, RunConfig, load_config
 from overtone.data import WellFolder
 from overtone.data.generate import build_system, generate
 from overtone.domain import Domain
 from overtone.emulator import build
-from overtone.errors import ConfigError
+from overtone.errors import ConfigError, suggest
 from overtone.info import machine
+from overtone.processors import PROCESSORS
 from overtone.progress import bars
 from overtone.storage import load_folder
 from overtone.train.checkpoint import Checkpoint, Checkpoints
@@ -206,6 +208,15 @@ def _prepare(
 
 def make_model(config: ModelConfig, domain: Domain) -> Any:
     """The untrained model of a configuration."""
+    if config.is_baseline:
+        if config.name not in BASELINES:
+            known = [*PROCESSORS, *BASELINES]
+            raise ConfigError(
+                f"there is no model '{config.name}'{suggest(config.name, known)}; model.name is "
+                f"one of {', '.join(known)}"
+            )
+        options = {"size": config.size, **config.baseline}
+        return create(config.name, domain=domain, context=config.context, **options)
     return build(
         config.name,
         tokenizer=config.tokenizer,
@@ -257,7 +268,7 @@ def data_folder(config: DataConfig, own: Ranks, console: Console) -> Path | str:
 
 
 def _require_fields(saved: dict[str, Any], domain: Domain, path: Path | str) -> None:
-    before = Domain(**saved["architecture"]["domain"])
+    before = Domain(**saved.get("architecture", saved)["domain"])
     if before.fields != domain.fields or before.ndim != domain.ndim:
         raise ConfigError(
             f"the checkpoint was trained on the fields {before.fields} in {before.ndim}D, '{path}' "
