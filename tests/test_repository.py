@@ -26,10 +26,11 @@ LAYERS = [
     {"tokenizers", "processors", "solvers", "metrics", "normalize", "storage", "theory"},
     {"architecture", "data", "baselines"},
     {"emulator", "rollout", "flops", "flexify"},
-    {"info", "loading", "config"},
+    {"info", "loading", "config", "theory_figure"},
     {"recipes"},
-    {"train"},
-    {"demo", "cli_data", "cli_train"},
+    {"train", "evaluate"},
+    {"report"},
+    {"demo", "cli_data", "cli_train", "cli_evaluate"},
     {"cli"},
     {"__main__", "__init__"},
 ]
@@ -84,7 +85,10 @@ def test_public_names_exist_and_are_sorted():
 def test_the_list_of_commands():
     assert sorted(command.callback.__name__ for command in app.registered_commands) == [
         "demo",
+        "evaluate",
         "info",
+        "rollout",
+        "theory",
         "train",
     ]
 

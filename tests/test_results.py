@@ -1,11 +1,12 @@
 """The schema of results.json."""
 
 import math
+from pathlib import Path
 
 import pytest
 
 from overtone.errors import DataError
-from overtone.results import Data, Estimate, ModelResult, NextStep, Results
+from overtone.results import FORMAT, Data, Estimate, ModelResult, NextStep, Record, Results
 
 
 def example():
@@ -35,3 +36,11 @@ def test_other_files_are_refused(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(DataError, match="overtone evaluate"):
         Results.load(tmp_path / "x.json")
+
+
+def test_the_docs_name_every_field():
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "results.md").read_text()
+    for record in Record.__subclasses__():
+        for name in record.model_fields:
+            assert f"`{name}`" in page, f"{record.__name__}.{name}"
+    assert f"`{FORMAT}`" in page

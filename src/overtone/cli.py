@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from overtone.cli_data import app as data_app
+from overtone.cli_evaluate import evaluate, rollout, theory
 from overtone.cli_train import train
 from overtone.errors import OvertoneError
 from overtone.version import __version__
@@ -26,7 +27,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app)
-app.command()(train)
+for command in (train, evaluate, rollout, theory):
+    app.command()(command)
 
 
 def _version(value: bool) -> None:

@@ -271,3 +271,18 @@ def test_importing_the_package_is_light():
 
     code = "import sys, overtone, overtone.cli; sys.exit('h5py' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_any_frames_of_a_trajectory(make_folder, stack):
+    folder, values = make_folder()
+    data = WellFolder(folder, "train", context=2, stride=2)
+    frames = [stack(content, 2, 9, (6, 8)) for content in values["train"]]
+    assert [data.num_frames(i) for i in range(4)] == [5] * 4
+    found = data.frames(3, 1, 3)
+    assert np.array_equal(found.fields, frames[1][1, 2:7:2])
+    assert found.domain == data.domain_of(3) == data.domain
+    assert data.where(data.first_item(3)) == data.where(data.first_item(2) + 5)
+    assert data.where(data.first_item(3)).trajectory == 1
+    for start, count in ((3, 3), (-1, 2), (0, 0)):
+        with pytest.raises(ot.DataError, match="it has 5 at stride 2"):
+            data.frames(0, start, count)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import overtone as ot
-from overtone.metrics import HarmonicTracker, fold, harmonic_excess
+from overtone.metrics import HarmonicPool, HarmonicTracker, fold, harmonic_excess
 from overtone.metrics.artifacts import growth_exponent
 
 
@@ -99,3 +99,36 @@ def test_bad_input():
         tracker.update(torch.zeros(32, 32))
     with pytest.raises(ot.OvertoneError, match="at least one"):
         HarmonicTracker([], ndim=2)
+
+
+def track(residuals):
+    tracker = HarmonicTracker([8], ndim=2)
+    for residual in residuals:
+        tracker.update(residual)
+    return tracker
+
+
+def test_a_pool_of_equal_rollouts_is_one_of_them():
+    alone = track(frames(6, 1)).results()[8]
+    pool = HarmonicPool()
+    for _ in range(3):
+        pool.add(track(frames(6, 1)))
+    joint = pool.results()[8]
+    assert joint.excess == pytest.approx(alone.excess)
+    assert joint.exponent == pytest.approx(alone.exponent)
+    assert joint.overall.excess.item() == pytest.approx(alone.overall.excess.item())
+    assert torch.allclose(joint.fold.mean_square, alone.fold.mean_square)
+
+
+def test_a_pool_means_over_those_that_got_there():
+    long, short = torch.randn(2, 5, 64, 64, dtype=torch.float64)
+    pool = HarmonicPool()
+    assert pool.results() == {}
+    pool.add(track(short[:2]))
+    pool.add(track(long))
+    joint = pool.results()[8]
+    one, two = track(long).results()[8], track(short[:2]).results()[8]
+    assert joint.excess[0] == pytest.approx((one.excess[0] + two.excess[0]) / 2)
+    assert joint.excess[2:] == pytest.approx(one.excess[2:])
+    mean = (5 * one.fold.mean_square + 2 * two.fold.mean_square) / 7
+    assert torch.allclose(joint.fold.mean_square, mean)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 import h5py
 
@@ -80,12 +80,15 @@ class Location:
 
     def read(self, limit: int) -> bytes:
         """At most `limit` bytes of the file's beginning."""
+        with self.stream() as stream:
+            return stream.read(limit)
+
+    def stream(self) -> BinaryIO:
+        """The file's bytes; the caller closes it."""
         if self.is_remote:
             system, path = self._remote()
-            with system.open(path, "rb") as stream:
-                return stream.read(limit)
-        with Path(self.path).open("rb") as stream:
-            return stream.read(limit)
+            return system.open(path, "rb")
+        return Path(self.path).open("rb")
 
     def open(self) -> h5py.File:
         """Open the HDF5 file for reading and refuse what is unsafe."""

@@ -122,7 +122,7 @@ class WellFolder(Dataset[Item]):
 
     def __getitem__(self, index: int) -> Item:
         file, trajectory, step = self._locate(index)
-        frames = self._read(file, trajectory, step)
+        frames = self._read(file, trajectory, self._steps(file, step))
         window = Window(frames[: self.context], self._domains[file])
         return window, frames[self.context :]
 
@@ -130,6 +130,36 @@ class WellFolder(Dataset[Item]):
         """File, trajectory and first frame of an item."""
         file, trajectory, step = self._locate(index)
         return Place(self.files[file].path, trajectory, step)
+
+    def first_item(self, trajectory: int) -> int:
+        """Index of the first item of one of the trajectories in use."""
+        return self._offsets[trajectory]
+
+    def domain_of(self, trajectory: int) -> Domain:
+        """What one of the trajectories in use lives on; files may differ in extent and dt."""
+        return self._domains[self._runs[trajectory][0]]
+
+    def num_frames(self, trajectory: int) -> int:
+        """Frames of one of the trajectories in use, `stride` stored ones apart."""
+        return math.ceil(self.layouts[self._runs[trajectory][0]].num_steps / self.stride)
+
+    def frames(self, trajectory: int, start: int, count: int) -> Window:
+        """Any consecutive frames of one of the trajectories in use, `(count, C, *space)`.
+
+        Args:
+            trajectory: from 0 to `num_trajectories - 1`.
+            start: the first frame; as all numbers here, in units of `stride` stored frames.
+            count: how many.
+        """
+        if not (start >= 0 and count >= 1 and start + count <= self.num_frames(trajectory)):
+            raise DataError(
+                f"frames {start} to {start + count - 1} of trajectory {trajectory}; it has "
+                f"{self.num_frames(trajectory)} at stride {self.stride}, counted from 0"
+            )
+        file, number = self._runs[trajectory]
+        first, last = start * self.stride, (start + count - 1) * self.stride
+        steps = slice(first, last + 1, self.stride)
+        return Window(self._read(file, number, steps), self._domains[file])
 
     def parameters(self, index: int) -> dict[str, float | str]:
         """Simulation parameters of an item, and the scalars that are constant in time."""
@@ -174,9 +204,9 @@ class WellFolder(Dataset[Item]):
         count = self.context + self.horizon
         return slice(step, step + (count - 1) * self.stride + 1, self.stride)
 
-    def _read(self, file: int, trajectory: int, step: int) -> Tensor:
+    def _read(self, file: int, trajectory: int, steps: slice) -> Tensor:
         """Frames `(T, C, *space)`, a view of memory that is laid out channel by channel."""
-        layout, steps = self.layouts[file], self._steps(file, step)
+        layout = self.layouts[file]
         opened = self._handles.get(self.files[file], layout)
         ndim, times = len(layout.shape), len(range(steps.start, steps.stop, steps.step))
         counts = [spec.components(ndim) for spec in self._specs]

@@ -1,6 +1,6 @@
 """How far a prediction is from the truth: cell by cell, scale by scale, and in its physics."""
 
-from overtone.metrics.artifacts import Fold, HarmonicGrowth, HarmonicTracker, fold
+from overtone.metrics.artifacts import Fold, HarmonicGrowth, HarmonicPool, HarmonicTracker, fold
 from overtone.metrics.bands import BANDS, band_edges, band_energy, bsmse, bsnmse
 from overtone.metrics.harmonics import HarmonicExcess, Period, find_period, harmonic_excess
 from overtone.metrics.pointwise import (
@@ -20,6 +20,7 @@ __all__ = [
     "Fold",
     "HarmonicExcess",
     "HarmonicGrowth",
+    "HarmonicPool",
     "HarmonicTracker",
     "Period",
     "Spectrum",

@@ -127,6 +127,26 @@ class HarmonicTracker:
         return {p: track.result() for p, track in zip(self.patches, self._tracks, strict=True)}
 
 
+class HarmonicPool:
+    """Many rollouts as one, however they were batched: trackers go in one after the other.
+
+    A step's excess and power are the means over the rollouts that got there. The overall verdict
+    is on the mean spectrum of all their steps, the fold the mean of all their cells.
+    """
+
+    def __init__(self) -> None:
+        self._pools: dict[Patch, _Pool] = {}
+
+    def add(self, tracker: HarmonicTracker) -> None:
+        """Take a finished rollout, of at least one step."""
+        for patch, track in zip(tracker.patches, tracker._tracks, strict=True):
+            self._pools.setdefault(patch, _Pool(track)).add(track)
+
+    def results(self) -> dict[Patch, HarmonicGrowth]:
+        """For each patch, what the rollouts have in common; empty if there were none."""
+        return {patch: pool.result() for patch, pool in self._pools.items()}
+
+
 class _Track:
     """Running sums of one patch."""
 
@@ -161,6 +181,34 @@ class _Track:
         return HarmonicGrowth(
             self.patch, tuple(self.excess), tuple(self.power), exponent, overall, cell
         )
+
+
+class _Pool:
+    """Sums over the tracks of one patch."""
+
+    def __init__(self, track: _Track):
+        self._like = track
+        self._steps: list[list[float]] = []  # excess, power and number of rollouts at each step
+        self._spectrum, self._cells = torch.zeros(()), torch.zeros(())
+
+    def add(self, track: _Track) -> None:
+        assert track._spectrum is not None
+        for step, seen in enumerate(zip(track.excess, track.power, strict=True)):
+            if step == len(self._steps):
+                self._steps.append([0.0, 0.0, 0])
+            self._steps[step] = [a + b for a, b in zip(self._steps[step], (*seen, 1), strict=True)]
+        self._spectrum = self._spectrum + track._spectrum
+        self._cells = self._cells + track._cells
+
+    def result(self) -> HarmonicGrowth:
+        joint = _Track(self._like.patch)
+        joint.excess = [excess / count for excess, _, count in self._steps]
+        joint.power = [power / count for _, power, count in self._steps]
+        joint._lattice = self._like._lattice
+        # A track divides its sums by its number of steps.
+        share = len(self._steps) / sum(count for *_, count in self._steps)
+        joint._spectrum, joint._cells = share * self._spectrum, share * self._cells
+        return joint.result()
 
 
 def growth_exponent(power: Sequence[float]) -> float:

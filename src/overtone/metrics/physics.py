@@ -138,15 +138,17 @@ def momentum_residual(
     domain: Domain,
     *,
     viscosity: float,
+    force: Tensor | None = None,
     coordinates: Coordinates | None = None,
 ) -> Tensor:
-    """|∂u/∂t - ν ∇²u + u·∇u + ∇p| at all frames that have one before and one after.
+    """|∂u/∂t - ν ∇²u + u·∇u + ∇p - f| at all frames that have one before and one after.
 
     Args:
         velocity: `(..., T, d, *space)`, at least three frames `domain.dt` apart.
         pressure: `(..., T, *space)`.
         domain: what they live on.
         viscosity: ν.
+        force: f, e.g. buoyancy, `(..., T, d, *space)`; none if it is not given.
         coordinates: of axes with unequal cells.
 
     Returns:
@@ -170,6 +172,8 @@ def momentum_residual(
         advection += now.narrow(component, axis, 1) * slope
         diffusion += derivative(slope, axis, domain, coordinates=coordinates)
     push = gradient(pressure.narrow(frames, 1, num), domain, coordinates=coordinates)
+    if force is not None:
+        push = push - force.narrow(frames, 1, num).double()
     change = (later - earlier) / (2 * domain.dt)
     return (change - viscosity * diffusion + advection + push).norm(dim=component)
 

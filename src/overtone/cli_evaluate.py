@@ -1,0 +1,309 @@
+"""The command line's evaluation part: each command is a typed function.
+
+Everything heavy is imported inside the commands, so that `overtone --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from overtone.errors import DataError, OvertoneError
+from overtone.progress import bars
+
+if TYPE_CHECKING:
+    from overtone.evaluate import Candidate, Reading
+    from overtone.results import Estimate, Results, Run
+
+Model = Annotated[str, typer.Argument(help="A model's or a training run's folder, [NAME=]PATH.")]
+Data = Annotated[str, typer.Argument(help="A Well folder, a folder of HDF5 files or one file.")]
+Steps = Annotated[int, typer.Option(min=1, help="Length of the rollouts.")]
+Split = Annotated[str, typer.Option(help="The split to start from.")]
+Start = Annotated[int, typer.Option(min=0, help="First frame of the longest context.")]
+Batch = Annotated[int, typer.Option(min=1, help="Trajectories that are predicted at once.")]
+Count = Annotated[int | None, typer.Option(min=1, help="Use no more trajectories than this.")]
+Stride = Annotated[int, typer.Option(min=1, help="Stored frames between two frames.")]
+Coarsen = Annotated[str, typer.Option(help="Cells to average into one, e.g. 2 or 2x4.")]
+Device = Annotated[str, typer.Option(help="Where to compute, e.g. cuda.")]
+
+RESULTS, SAMPLES = "results.json", "samples.safetensors"
+
+
+def evaluate(
+    model: Model,
+    data: Data,
+    models: Annotated[
+        list[str] | None, typer.Option("--model", help="A further model, [NAME=]PATH; repeatable.")
+    ] = None,
+    schedule: Annotated[
+        list[str] | None, typer.Option(help="E.g. 16 or 4-8-16+shift; repeatable.")
+    ] = None,
+    steps: Steps = 40,
+    split: Split = "test",
+    start: Start = 0,
+    batch: Batch = 4,
+    trajectories: Count = None,
+    stride: Stride = 1,
+    coarsen: Coarsen = "1",
+    windows: Annotated[int, typer.Option(min=1, help="Next-step predictions per patch.")] = 64,
+    out: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("evaluation"),
+    seed: Annotated[int, typer.Option(help="Of the confidence intervals.")] = 0,
+    device: Device = "cpu",
+    report: Annotated[bool, typer.Option(help="Draw figures and write report.html.")] = True,
+) -> None:
+    """Measure models on a dataset: errors, spectra, grid artifacts, physics and cost."""
+    from overtone.evaluate import evaluate as run
+
+    console = Console()
+    _require_own(out)
+    candidates = [_load(text) for text in (model, *(models or []))]
+    reading: Reading = {
+        "split": split,
+        "start": start,
+        "trajectories": trajectories,
+        "stride": stride,
+        "coarsen": _cells(coarsen, "coarsen"),
+    }
+    with bars(console) as progress:
+        task = progress.add_task("reading", total=None)
+        results, samples = run(
+            candidates,
+            data,
+            schedules=schedule,
+            steps=steps,
+            batch=batch,
+            windows=windows,
+            seed=seed,
+            device=device,
+            command=_command(
+                candidates, data, schedule, {**reading, "steps": steps, "windows": windows}
+            ),
+            progress=lambda n, m, what: progress.update(
+                task, completed=n, total=m, description=what
+            ),
+            note=lambda text: console.print(f"note: {escape(text)}", highlight=False),
+            **reading,
+        )
+    results.save(out / RESULTS)
+    samples.save(out / SAMPLES)
+    console.print(results_table(results))
+    console.print(f"wrote {out / RESULTS} and {out / SAMPLES}", soft_wrap=True)
+    if report:
+        from overtone.report import write_report
+
+        console.print(f"wrote {write_report(results, samples, out)}", soft_wrap=True)
+
+
+def rollout(
+    model: Model,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder of the new dataset.")],
+    schedule: Annotated[str, typer.Option(help="E.g. 16 or 4-8-16+shift.")],
+    steps: Steps = 40,
+    split: Split = "test",
+    start: Start = 0,
+    batch: Batch = 4,
+    trajectories: Count = None,
+    stride: Stride = 1,
+    coarsen: Coarsen = "1",
+    device: Device = "cpu",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an older dataset of that name.")
+    ] = False,
+) -> None:
+    """Predict trajectories and write them as a Well folder: the context, then the predictions."""
+    from overtone.evaluate import write_predictions
+    from overtone.schedules import parse_schedule
+
+    chosen = parse_schedule(schedule)
+    candidate = _load(model)
+    console = Console()
+    with bars(console) as progress:
+        task = progress.add_task(f"{candidate.name}: {chosen}", total=None)
+        write_predictions(
+            candidate,
+            data,
+            out,
+            schedule=chosen,
+            steps=steps,
+            batch=batch,
+            device=device,
+            overwrite=overwrite,
+            progress=lambda n, m: progress.update(task, completed=n, total=m),
+            split=split,
+            start=start,
+            trajectories=trajectories,
+            stride=stride,
+            coarsen=_cells(coarsen, "coarsen"),
+        )
+    console.print(f"wrote {out}; next: overtone data check {out}", soft_wrap=True)
+
+
+def theory(
+    schedule: Annotated[str, typer.Argument(help="E.g. 16 or 4-8-16+shift.")],
+    steps: Steps = 96,
+    shape: Annotated[str, typer.Option(help="The grid, e.g. 64x64.")] = "64x64",
+    persistence: Annotated[
+        float, typer.Option(min=0, max=1, help="How alike errors of consecutive steps are.")
+    ] = 1.0,
+    agreement: Annotated[
+        float, typer.Option(min=0, max=1, help="How alike errors of different patches are.")
+    ] = 1.0,
+    out: Annotated[Path | None, typer.Option(help="Draw a picture into this file.")] = None,
+) -> None:
+    """Say which patch harmonics a schedule excites, which stay coherent and how they grow."""
+    from overtone.domain import Domain
+    from overtone.schedules import parse_schedule
+    from overtone.theory import ErrorModel
+    from overtone.theory_figure import draw, harmonics, verdict
+
+    chosen = parse_schedule(schedule)
+    cells = _cells(shape, "shape")
+    grid = (cells,) if isinstance(cells, int) else cells
+    domain = Domain(grid, (1.0,) * len(grid), "periodic", ("any",))
+    tokens = chosen.tokens(domain, steps)  # refuses patches that the grid can't hold
+    model = ErrorModel(persistence=persistence, agreement=agreement)
+    found = harmonics(chosen, steps, ndim=len(grid), model=model)
+    table = Table(
+        title=f"{chosen}, {steps} steps on {shape}: {tokens} tokens",
+        caption="E|e|² in units of what one step injects; f in cycles per cell",
+        box=SIMPLE_HEAD,
+    )
+    for column in ("f", "excited by", "steps", "coherence", "exponent", "peak E|e|²", "growth"):
+        table.add_column(column, justify="left" if column in ("excited by", "growth") else "right")
+    for harmonic in found:
+        table.add_row(
+            harmonic.label,
+            harmonic.excited_by,
+            str(harmonic.injections),
+            f"{harmonic.coherence:.3f}",
+            f"{harmonic.exponent:.2f}",
+            f"{harmonic.peak:.4g}",
+            harmonic.kind,
+        )
+    console = Console()
+    console.print(table)
+    console.print(verdict(found), highlight=False)
+    if out is not None:
+        console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
+
+
+def results_table(results: Results) -> Table:
+    """One row for each schedule of each model."""
+    from overtone.schedules import Constant
+
+    data = results.data
+    table = Table(
+        title=f"{data.name}, {data.split}: {data.trajectories} trajectories, {results.steps} steps",
+        caption="mean over trajectories, and its 95 % bootstrap interval",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    left = ("model", "schedule")
+    numbers = ("next step", "VRMSE\n10", "VRMSE\nall", "excess\ndB", "tokens", "GFLOP", "s")
+    lost = any(run.blow_up for model in results.models for run in model.runs)
+    for column in (*left, *numbers, *(("blow-up",) if lost else ())):
+        if column in left:
+            table.add_column(column, min_width=len(column), overflow="fold")
+        else:
+            table.add_column(column, justify="right", no_wrap=True)
+    names = [model.name for model in results.models]
+    for model in results.models:
+        name = model.name
+        if names.count(name) > 1:
+            name = f"{name} (seed {model.seed})"
+        first = {str(Constant(step.patch)): _number(step.vrmse) for step in model.next_step}
+        for run in model.runs:
+            table.add_row(
+                name,
+                run.schedule,
+                first.get(run.schedule, ""),
+                _number(run.vrmse_10),
+                _number(run.vrmse_all),
+                _excess(run),
+                f"{run.tokens}",
+                _short(run.flops / 1e9),
+                _short(run.seconds),
+                *([f"step {run.blow_up}" if run.blow_up else ""] if lost else []),
+            )
+    return table
+
+
+def _number(estimate: Estimate) -> str:
+    """The value, and its interval on a line of its own, which keeps the table narrow."""
+    return f"{estimate.value:.4f}\n{estimate.low:.2g}–{estimate.high:.2g}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}" if value < 100 else f"{value:.0f}"
+
+
+def _excess(run: Run) -> str:
+    """The artifact of the coarsest patch."""
+    if not run.harmonics:
+        return ""
+    sizes = [(h.patch,) if isinstance(h.patch, int) else h.patch for h in run.harmonics]
+    coarsest = max(range(len(sizes)), key=lambda i: max(sizes[i]))
+    return f"{run.harmonics[coarsest].overall:.1f}"
+
+
+def _load(text: str) -> Candidate:
+    """A model from `path` or `name=path`."""
+    from overtone.evaluate import load_candidate
+
+    name, equals, path = text.partition("=")
+    if not equals or Path(text).exists():
+        return load_candidate(text)
+    if not name or not path:
+        raise OvertoneError(f"model is {text!r}; expected PATH or NAME=PATH")
+    return load_candidate(path, name)
+
+
+def _require_own(out: Path) -> None:
+    """Refuse a folder whose files are not ours to replace, before hours are spent."""
+    from overtone.results import Results
+
+    if out.exists() and not out.is_dir():
+        raise DataError(f"'{out}' is a file; expected a folder for the results")
+    if (out / RESULTS).exists():
+        try:
+            Results.load(out / RESULTS)
+        except DataError:
+            raise DataError(
+                f"'{out / RESULTS}' exists and is not from `overtone evaluate`; it is left alone. "
+                "Choose another folder with --out"
+            ) from None
+
+
+def _cells(text: str, name: str) -> int | tuple[int, ...]:
+    """One number for all axes, or one for each with x between them."""
+    try:
+        sizes = tuple(int(part) for part in text.split("x"))
+    except ValueError:
+        raise DataError(f"{name} is {text!r}; expected numbers such as 64 or 64x128") from None
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def _command(
+    candidates: Sequence[Candidate],
+    data: str,
+    schedules: Sequence[str] | None,
+    options: Mapping[str, object],
+) -> str:
+    """What was asked for, with names in place of this machine's folders."""
+    first, *others = (candidate.name for candidate in candidates)
+    words = ["overtone", "evaluate", first, Path(data).resolve().name]
+    words += [word for name in others for word in ("--model", name)]
+    words += [word for schedule in schedules or () for word in ("--schedule", schedule)]
+    for name, value in options.items():
+        text = "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        words += [] if value is None else [f"--{name}", text]
+    return shlex.join(words)

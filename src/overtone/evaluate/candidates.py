@@ -1,0 +1,153 @@
+"""What is evaluated: a model, its name, and what is known about how it came to be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import nn
+
+from overtone.baselines import Baseline
+from overtone.domain import Domain, per_axis
+from overtone.emulator import Emulator
+from overtone.errors import CheckpointError, DomainError, OvertoneError
+from overtone.flops import call_flops
+from overtone.loading import load_model
+from overtone.rollout import Stepper
+from overtone.schedules import Patch
+from overtone.storage import CONFIG, find_model
+
+
+class Evaluable(Stepper, Protocol):
+    """A stepper that says what it was built for."""
+
+    @property
+    def domain(self) -> Domain:
+        """What it was built for; its fields are read from the data."""
+        ...
+
+    @property
+    def patches(self) -> tuple[Patch, ...]:
+        """The patches it knows."""
+        ...
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of trainable numbers."""
+        ...
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model to evaluate.
+
+    Attributes:
+        name: for tables and legends. Models that differ in their seed alone may share one.
+        model: what predicts.
+        training: how it was trained, plain data.
+    """
+
+    name: str
+    model: Evaluable
+    training: Mapping[str, Any] = field(default_factory=dict)
+    _flops: dict[tuple[Domain, Patch], int] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    @property
+    def seed(self) -> int | None:
+        """Of its training, where known."""
+        seed = self.training.get("seed")
+        return seed if isinstance(seed, int) else None
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What it was built from, with its kind."""
+        if isinstance(self.model, Emulator):
+            return {"kind": "emulator", **self.model.architecture.to_dict()}
+        if isinstance(self.model, Baseline):
+            return {"kind": "baseline", "name": self.model.name, **self.model.options}
+        return {"kind": type(self.model).__name__}
+
+    @property
+    def patched(self) -> bool:
+        """Whether schedules mean anything to it."""
+        return not isinstance(self.model, Baseline) or self.model.patched
+
+    def sizes(self, patch: Patch) -> tuple[int, ...]:
+        """A patch with one int for each axis of the model."""
+        return per_axis(patch, self.model.domain.ndim, "patch")
+
+    def knows(self, patch: Patch) -> bool:
+        """Whether the model takes a patch."""
+        return self.sizes(patch) in {self.sizes(known) for known in self.model.patches}
+
+    def prepare(self, device: str) -> None:
+        """Put the model on a device, in evaluation mode."""
+        if not isinstance(self.model, nn.Module):
+            return
+        try:
+            self.model.to(device).eval()
+        except (RuntimeError, AssertionError) as error:
+            raise OvertoneError(
+                f"device {device!r} can't be used here: {error}. `overtone info` lists what there "
+                "is"
+            ) from error
+
+    def flops(self, domain: Domain, patch: Patch) -> int:
+        """FLOPs of one prediction of one sample; 0 for what is no torch module.
+
+        They are counted for a grid that is not shifted, once for each patch.
+        """
+        if not isinstance(self.model, nn.Module):
+            return 0
+        if (domain, patch) not in self._flops:
+            count = call_flops(self.model, domain, patch, frames=self.model.context)
+            self._flops[domain, patch] = count
+        return self._flops[domain, patch]
+
+
+def load_candidate(path: str | Path, name: str | None = None) -> Candidate:
+    """Read a model and what its folder says about its training.
+
+    Args:
+        path: as for `load_model`.
+        name: what to call it; the folder's name by default, of a run's `best` the run's.
+    """
+    folder = find_model(path)
+    model = load_model(path)
+    try:
+        training = json.loads((folder / CONFIG).read_text()).get("training") or {}
+    except (OSError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"'{folder / CONFIG}' can't be read: {error!r}") from error
+    full = Path(path).resolve()
+    own = full.parent.name if full.name in ("best", "last") else full.name
+    return Candidate(name or own, model, training)
+
+
+def as_candidates(models: Mapping[str, Evaluable] | Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Candidates that can be told apart and predict the same fields."""
+    if isinstance(models, Mapping):
+        candidates = tuple(Candidate(name, model) for name, model in models.items())
+    else:
+        candidates = tuple(models)
+    if not candidates:
+        raise OvertoneError("no models were given; expected at least one")
+    seen = [(candidate.name, candidate.seed) for candidate in candidates]
+    for name, seed in seen:
+        if seen.count((name, seed)) > 1:
+            raise OvertoneError(
+                f"two models are called '{name}' and do not differ in the seed of their training; "
+                "give them different names"
+            )
+    first = candidates[0]
+    for other in candidates[1:]:
+        if other.model.domain.fields != first.model.domain.fields:
+            raise DomainError(
+                f"model '{other.name}' predicts the fields {other.model.domain.fields}, "
+                f"'{first.name}' {first.model.domain.fields}; evaluate them apart"
+            )
+    return candidates

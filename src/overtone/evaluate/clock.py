@@ -1,0 +1,35 @@
+"""How long model calls take, and nothing else."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from torch import Tensor
+
+from overtone.domain import Window
+from overtone.rollout import Stepper
+from overtone.schedules import Choice
+
+
+def timed_call(model: Stepper, window: Window, choice: Choice) -> tuple[Tensor, float]:
+    """The next frame `(B, C, *space)` and the seconds that it took.
+
+    Args:
+        model: what predicts.
+        window: on the model's device.
+        choice: patch and shift, for any number of axes.
+    """
+    choice = choice.on(window.domain)
+    _wait(window.fields)
+    began = time.perf_counter()
+    with torch.no_grad():
+        frame = model(window, choice.patch, choice.shift)
+    _wait(window.fields)
+    return frame, time.perf_counter() - began
+
+
+def _wait(values: Tensor) -> None:
+    """Until the device has done what it was given; the CPU has by the time it answers."""
+    if values.device.type != "cpu":
+        torch.accelerator.synchronize(values.device)

@@ -1,0 +1,149 @@
+"""Predicted trajectories as a dataset of their own, in The Well's layout.
+
+Each file holds one batch: the true context first, then the predictions. Frames are written as they
+come, so memory does not grow with the steps. The folder is complete or absent.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Unpack
+
+from overtone.data.layout import Layout
+from overtone.data.location import STATS
+from overtone.data.origin import fields_of, header_like
+from overtone.data.writer import WellWriter
+from overtone.domain import Window
+from overtone.errors import DataError
+from overtone.evaluate.candidates import Candidate
+from overtone.evaluate.trajectories import Reading, Trajectories
+from overtone.rollout import rollout
+from overtone.schedules import Schedule
+
+Progress = Callable[[int, int], None]
+"""Called with the number of frames that are predicted and of all frames."""
+
+
+def write_predictions(
+    candidate: Candidate,
+    data: str | Path,
+    out: str | Path,
+    *,
+    schedule: Schedule,
+    steps: int,
+    batch: int = 4,
+    device: str = "cpu",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **reading: Unpack[Reading],
+) -> Path:
+    """Roll out a model from the trajectories of a split and write a Well folder.
+
+    Args:
+        candidate: the model.
+        data: where to start, as for `WellFolder`. No more than the context is needed, so `steps`
+            may go beyond the data.
+        out: the folder to write.
+        schedule: patch and shift at each step.
+        steps: frames to predict.
+        batch: trajectories that are predicted at once and share a file.
+        device: where to compute.
+        overwrite: replace an older folder of predictions.
+        progress: called after every frame.
+        reading: split, start, trajectories, stride, coarsen; see `Reading`.
+
+    Raises:
+        RolloutDiverged: a prediction is not finite; nothing is written then.
+    """
+    out = Path(out)
+    _require_free(out, overwrite)
+    if steps < 1:
+        raise DataError(f"steps is {steps}; expected at least 1")
+    truth = Trajectories(data, candidate.model.domain.fields, candidate.model.context, reading)
+    candidate.prepare(device)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    batches = [*truth.batches(batch, by_file=True)]
+    done = 0
+    try:
+        for rows in batches:
+            path = scratch / "data" / truth.folder.split / f"{truth.name}_{rows[0]:05d}.hdf5"
+            for _ in _write_file(path, candidate, truth, rows, schedule, steps, device):
+                done += 1
+                if progress:
+                    progress(done, steps * len(batches))
+        scratch.chmod(0o755)
+        _move(scratch, out)
+    finally:
+        truth.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+    return out
+
+
+def _write_file(
+    path: Path,
+    candidate: Candidate,
+    truth: Trajectories,
+    rows: list[int],
+    schedule: Schedule,
+    steps: int,
+    device: str,
+) -> Iterator[None]:
+    """Write one batch, a frame at a time."""
+    layout, context = truth.layout(rows[0]), candidate.model.context
+    window = truth.window(rows, context, truth.first)
+    about = {
+        "overtone_predicted_frames": f"{context} to {context + steps - 1}, counted from 0",
+        "overtone_model": candidate.name,
+        "overtone_schedule": str(schedule),
+        "overtone_start": f"frame {truth.start} of the source",
+    }
+    header = header_like(truth.file(rows[0]), layout, window.domain, about)
+    specs, order = fields_of(layout, window.domain.fields)
+    scalars = _scalars(truth, rows, layout)
+    with WellWriter(path, header, specs, len(rows), scalars=scalars) as writer:
+        for frame in window.fields.unbind(dim=1):
+            writer.append(frame[:, order])
+        window = Window(window.fields.to(device), window.domain)
+        for frame in rollout(candidate.model, window, steps=steps, schedule=schedule):
+            writer.append(frame[:, order])
+            yield
+
+
+def _scalars(truth: Trajectories, rows: list[int], layout: Layout) -> dict[str, list[float]]:
+    """Scalars that are constant in time, for each trajectory, but for the file's parameters."""
+    known = [truth.parameters(row) for row in rows]
+    names = [spec.name for spec in layout.scalars if not spec.time_varying]
+    return {
+        name: [float(values[name]) for values in known]
+        for name in names
+        if name not in layout.parameters
+    }
+
+
+def _require_free(out: Path, overwrite: bool) -> None:
+    if not out.exists():
+        return
+    if not overwrite:
+        raise DataError(f"'{out}' exists; choose another folder, or give --overwrite")
+    entries = [entry.name for entry in out.iterdir()] if out.is_dir() else [out.name]
+    if others := [name for name in entries if name not in ("data", STATS)]:
+        raise DataError(
+            f"'{out}' is no dataset, it holds {', '.join(sorted(others)[:3])}; it is left alone. "
+            "Choose another folder"
+        )
+
+
+def _move(new: Path, out: Path) -> None:
+    """Rename a folder over another; the old one goes away only when the new one is in place."""
+    if not out.exists():
+        os.replace(new, out)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{out.name}-old-", dir=out.parent))
+    os.replace(out, old)
+    os.replace(new, out)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,183 @@
+"""The evaluation as a whole: models x data x schedules -> `Results` and `Samples`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from overtone.evaluate.candidates import Candidate, Evaluable, as_candidates
+from overtone.evaluate.choose import Note, choose_schedules, used_patches
+from overtone.evaluate.fingerprint import fingerprint
+from overtone.evaluate.next_step import next_steps, num_batches
+from overtone.evaluate.rollouts import roll_out, sample_steps
+from overtone.evaluate.trajectories import Reading, Trajectories
+from overtone.info import machine
+from overtone.results import Data, ModelResult, Results
+from overtone.samples import Samples
+from overtone.schedules import Patch, Schedule
+
+Progress = Callable[[int, int, str], None]
+"""Called with what is done, what there is to do, and what is going on."""
+
+
+def evaluate(
+    models: Mapping[str, Evaluable] | Sequence[Candidate],
+    data: str | Path,
+    *,
+    schedules: Sequence[Schedule | str] | None = None,
+    steps: int = 40,
+    batch: int = 4,
+    windows: int = 64,
+    seed: int = 0,
+    device: str = "cpu",
+    command: str = "",
+    progress: Progress | None = None,
+    note: Note | None = None,
+    **reading: Unpack[Reading],
+) -> tuple[Results, Samples]:
+    """Evaluate models on a split of a dataset.
+
+    Args:
+        models: by name, or as candidates, which also tell about their training.
+        data: as for `WellFolder`.
+        schedules: of the rollouts; for each model those that it can follow are taken. None for the
+            usual ones: each of its patches, their cycle, and the cycle with shifts.
+        steps: length of the rollouts.
+        batch: trajectories that are predicted at once; the results do not depend on it.
+        windows: next-step predictions for each patch, spread over all trajectories.
+        seed: of the bootstrap.
+        device: where to compute.
+        command: what the results say how they were made.
+        progress: called as the work goes on.
+        note: told what is left out.
+        reading: split, start, trajectories, stride, coarsen; see `Reading`.
+
+    Returns:
+        The numbers, and frames of the first trajectory.
+    """
+    candidates = as_candidates(models)
+    context = max(candidate.model.context for candidate in candidates)
+    truth = Trajectories(data, candidates[0].model.domain.fields, context, reading)
+    try:
+        truth.require_steps(steps)
+        job = _Job(truth, steps, batch, windows, seed, device, progress)
+        plans = [
+            choose_schedules(c, schedules, truth.domain, steps, note or (lambda _: None))
+            for c in candidates
+        ]
+        job.expect(plans)
+        data_part = _describe(truth, job)
+        results, predictions = [], {}
+        for candidate, plan in zip(candidates, plans, strict=True):
+            result, frames = job.measure(candidate, plan)
+            results.append(result)
+            for schedule, frame in frames.items():
+                # Of models that differ in their seed alone the first is drawn.
+                predictions.setdefault((candidate.name, schedule), frame)
+        samples = _samples(truth, steps, predictions)
+    finally:
+        truth.close()
+    content = Results(
+        command=command,
+        seed=seed,
+        machine=machine(),
+        data=data_part,
+        steps=steps,
+        models=tuple(results),
+    )
+    return content, samples
+
+
+@dataclass
+class _Job:
+    """What all measurements share, and how far they are."""
+
+    truth: Trajectories
+    steps: int
+    batch: int
+    windows: int
+    seed: int
+    device: str
+    progress: Progress | None
+    done: int = 0
+    total: int = 0
+    patches: tuple[Patch, ...] = ()
+
+    def expect(self, plans: Sequence[tuple[Schedule, ...]]) -> None:
+        """Count the work and the patches of all plans."""
+        rollouts = sum(1 for _ in self.truth.batches(self.batch)) * self.steps
+        singles = num_batches(self.truth, self.windows, self.batch)
+        self.total = sum(singles + len(plan) * rollouts for plan in plans)
+        used = [patch for plan in plans for s in plan for patch in used_patches(s, self.steps)]
+        self.patches = tuple(dict.fromkeys(used))
+
+    def tell(self, what: str, work: int = 0) -> None:
+        """Report that some more is done."""
+        self.done += work
+        if self.progress:
+            self.progress(self.done, self.total, what)
+
+    def measure(
+        self, candidate: Candidate, plan: tuple[Schedule, ...]
+    ) -> tuple[ModelResult, dict[str, Tensor]]:
+        """All numbers of a model, and its frames by schedule."""
+        candidate.prepare(self.device)
+        singles = next_steps(
+            candidate,
+            self.truth,
+            windows=self.windows,
+            batch=self.batch,
+            seed=self.seed,
+            device=self.device,
+            tick=lambda: self.tell(f"{candidate.name}: next step", 1),
+        )
+        runs, frames = [], {}
+        for schedule in plan:
+            what = f"{candidate.name}: {schedule}"
+            run, frames[str(schedule)] = roll_out(
+                candidate,
+                schedule,
+                self.truth,
+                steps=self.steps,
+                patches=self.patches,
+                batch=self.batch,
+                seed=self.seed,
+                device=self.device,
+                tick=lambda what=what: self.tell(what, 1),
+            )
+            runs.append(run)
+        result = ModelResult(
+            name=candidate.name,
+            seed=candidate.seed,
+            num_parameters=candidate.model.num_parameters,
+            config=candidate.config,
+            training=dict(candidate.training),
+            next_step=singles,
+            runs=tuple(runs),
+        )
+        return result, frames
+
+
+def _describe(truth: Trajectories, job: _Job) -> Data:
+    job.tell("fingerprint of the data")
+    return Data(
+        name=truth.name,
+        split=truth.folder.split,
+        fingerprint=fingerprint(truth.folder.files),
+        trajectories=len(truth),
+        start=truth.start,
+        domain=truth.domain.to_dict(),
+    )
+
+
+def _samples(
+    truth: Trajectories, steps: int, predictions: dict[tuple[str, str], Tensor]
+) -> Samples:
+    chosen = sample_steps(steps)
+    frames = torch.cat([truth.frame([0], truth.first + step - 1) for step in chosen])
+    return Samples(truth.domain, chosen, frames, predictions)

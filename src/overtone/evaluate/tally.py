@@ -1,0 +1,215 @@
+"""Running sums of a rollout: what is kept of every step is a few numbers, not its frames.
+
+A trajectory *blows up* at the first step whose frame, or its error, is not finite. From then on it
+has no numbers. At each step, averages are over the trajectories that are still there; an average
+over steps is infinite for a trajectory that blew up within them, so that losing one never makes a
+schedule look better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from overtone.domain import Domain
+from overtone.errors import PatchError
+from overtone.metrics import (
+    BANDS,
+    HarmonicPool,
+    HarmonicTracker,
+    bsnmse,
+    isotropic_spectrum,
+)
+from overtone.metrics.confidence import estimate, estimates
+from overtone.metrics.lattice import check_patch, patch_power
+from overtone.metrics.pointwise import EPSILON
+from overtone.results import Estimate, Harmonics, ResidualSpectrum
+from overtone.schedules import Patch
+
+EARLY = 10
+"""Steps of the short average."""
+
+
+class Tally:
+    """All numbers of one schedule of one model.
+
+    Args:
+        domain: what the frames lie on.
+        num: trajectories.
+        steps: of each rollout.
+        patches: whose artifacts to look for; those that the grid is too small for are left out.
+        seed: of the bootstrap.
+    """
+
+    def __init__(
+        self, domain: Domain, num: int, steps: int, patches: Sequence[Patch], *, seed: int
+    ):
+        self.domain, self.steps, self.seed = domain, steps, seed
+        self.patches = tuple(patch for patch in patches if _can_judge(patch, domain))
+        empty = torch.full((num, steps), torch.nan, dtype=torch.float64)
+        self._errors = empty[..., None].repeat(1, 1, len(domain.fields))
+        self._bands = empty[..., None].repeat(1, 1, len(BANDS))
+        self._laws: dict[str, Tensor] = {}
+        self._trackers: dict[int, HarmonicTracker] = {}
+        self._pool = HarmonicPool()
+        self._spectra = {step: _SpectrumSum() for step in sorted({1, (steps + 1) // 2, steps})}
+        self._seconds = torch.zeros(2, steps, dtype=torch.float64)  # of all calls, and samples
+        self.blow_up: int | None = None
+
+    def record(self, step: int, rows: Sequence[int], frame: Tensor, truth: Tensor, error: Tensor):
+        """Take the frames of some trajectories after a step.
+
+        Args:
+            step: counted from 1.
+            rows: which trajectories.
+            frame, truth: `(B, C, *space)`, finite.
+            error: VRMSE, `(B, C)`, finite.
+        """
+        ndim, place = self.domain.ndim, step - 1
+        self._errors[rows, place] = error.double()
+        bands = bsnmse(frame.double(), truth.double(), ndim=ndim)
+        self._bands[rows, place] = bands.mean(dim=1)
+        truth = truth.double()
+        scale = (truth.var(dim=tuple(range(2, truth.dim())), keepdim=True) + EPSILON).sqrt()
+        residual = (frame.double() - truth) / scale
+        if step in self._spectra:
+            self._spectra[step].add(self.domain, residual, truth / scale)
+        if self.patches:
+            for row, sample in zip(rows, residual, strict=True):
+                self._tracker(row).update(sample)
+
+    def record_laws(self, step: int, rows: Sequence[int], deviations: dict[str, Tensor]) -> None:
+        """Take the deviations `(B,)` from some laws after a step."""
+        for name, values in deviations.items():
+            if name not in self._laws:
+                self._laws[name] = torch.full_like(self._errors[..., 0], torch.nan)
+            self._laws[name][rows, step - 1] = values
+
+    def record_seconds(self, step: int, seconds: float, num: int) -> None:
+        """Take the time of a model call for `num` samples."""
+        self._seconds[:, step - 1] += torch.tensor([seconds, num])
+
+    def lose(self, step: int) -> None:
+        """Note that a trajectory blew up at a step."""
+        self.blow_up = step if self.blow_up is None else min(step, self.blow_up)
+
+    def close(self, rows: Sequence[int]) -> None:
+        """Pool the artifacts of trajectories that are through."""
+        for row in rows:
+            if tracker := self._trackers.pop(row, None):
+                self._pool.add(tracker)
+
+    @property
+    def vrmse(self) -> tuple[Estimate, ...]:
+        """At each step, mean over fields, up to the last step that any trajectory reached."""
+        errors = self._errors.mean(dim=2)
+        reached = int((~errors.isnan()).any(dim=0).sum())
+        return estimates(errors[:, :reached], seed=self.seed) if reached else ()
+
+    def vrmse_up_to(self, steps: int) -> Estimate:
+        """Mean over fields and the first steps."""
+        errors = self._errors[:, : min(steps, self.steps)]
+        return estimate(_over_steps(errors).mean(dim=1), seed=self.seed)
+
+    @property
+    def fields(self) -> dict[str, Estimate]:
+        """VRMSE of each field, mean over all steps."""
+        found = estimates(_over_steps(self._errors), seed=self.seed)
+        return dict(zip(self.domain.fields, found, strict=True))
+
+    @property
+    def bsnmse(self) -> dict[str, Estimate]:
+        """Of each band, mean over all fields and steps."""
+        found = estimates(_over_steps(self._bands), seed=self.seed)
+        return dict(zip(BANDS, found, strict=True))
+
+    @property
+    def harmonics(self) -> tuple[Harmonics, ...]:
+        """Of each patch, over the trajectories that are closed."""
+        return tuple(
+            Harmonics(
+                patch=patch,
+                excess=seen.excess,
+                exponent=seen.exponent,
+                overall=seen.overall.excess.item(),
+                p_value=seen.overall.p_value.item(),
+                share=seen.overall.share.item(),
+                cell=seen.fold.mean_square.tolist(),
+            )
+            for patch, seen in self._pool.results().items()
+        )
+
+    @property
+    def spectra(self) -> tuple[ResidualSpectrum, ...]:
+        """At the first, the middle and the last step, as far as a trajectory got there."""
+        return tuple(seen.result(step) for step, seen in self._spectra.items() if seen.count)
+
+    @property
+    def physics(self) -> dict[str, tuple[float, ...]]:
+        """Deviation from each law at each step, mean over the trajectories that got there."""
+        reached = len(self.vrmse)
+        return {
+            name: tuple(values[:, :reached].nanmean(dim=0).tolist())
+            for name, values in self._laws.items()
+        }
+
+    @property
+    def seconds(self) -> float:
+        """Of all steps of one sample."""
+        took, num = self._seconds
+        return (took / num.clamp(min=1)).sum().item()
+
+    def _tracker(self, row: int) -> HarmonicTracker:
+        if row not in self._trackers:
+            domain = self.domain
+            self._trackers[row] = HarmonicTracker(
+                self.patches, ndim=domain.ndim, periodic=domain.periodic
+            )
+        return self._trackers[row]
+
+
+class _SpectrumSum:
+    """Sums of spectra of residuals and truths over samples."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._wavenumber, self._power, self._truth = (torch.zeros(()) for _ in range(3))
+
+    def add(self, domain: Domain, residual: Tensor, truth: Tensor) -> None:
+        """Take normalised fields `(B, C, *space)`."""
+        cell = min(domain.spacing)
+        spacing = tuple(length / cell for length in domain.spacing)
+        found = [
+            isotropic_spectrum(field, ndim=domain.ndim, periodic=domain.periodic, spacing=spacing)
+            for field in (residual, truth)
+        ]
+        self.count += len(residual)
+        self._wavenumber = found[0].wavenumber
+        self._power = self._power + found[0].power.mean(dim=1).sum(dim=0)
+        self._truth = self._truth + found[1].power.mean(dim=1).sum(dim=0)
+
+    def result(self, step: int) -> ResidualSpectrum:
+        return ResidualSpectrum(
+            step=step,
+            wavenumber=tuple(self._wavenumber.tolist()),
+            power=tuple((self._power / self.count).tolist()),
+            truth=tuple((self._truth / self.count).tolist()),
+        )
+
+
+def _over_steps(values: Tensor) -> Tensor:
+    """Means `(N, K)` of `(N, steps, K)`; infinite where a trajectory blew up."""
+    return values.mean(dim=1).nan_to_num(nan=torch.inf, posinf=torch.inf)
+
+
+def _can_judge(patch: Patch, domain: Domain) -> bool:
+    """Whether a grid has enough patches to tell their lattice from other modes."""
+    try:
+        sizes = check_patch(patch, domain.shape)
+        blank = torch.zeros(domain.shape)
+        patch_power(blank, sizes, domain.periodic)
+    except PatchError:
+        return False
+    return True

@@ -1,0 +1,103 @@
+"""How sure an average over trajectories is: percentile intervals by bootstrap.
+
+Trajectories are drawn with replacement, as many as there are, a thousand times; the interval holds
+the middle 95 % of the means. Frames and fields of one trajectory depend on each other, so they are
+averaged first and only whole trajectories are drawn. All columns share the draws.
+
+Values that are not finite:
+
+- NaN says that there is nothing to average, e.g. the steps after a blow-up. It is left out of the
+  mean and of every draw. If nothing is left, the result is NaN.
+- Infinity is a value: the mean is infinite with one, and so are the draws that contain it.
+
+One trajectory tells nothing about others: its interval is a point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from overtone.errors import OvertoneError
+from overtone.results import Estimate
+
+DRAWS = 1000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over trajectories and the bounds of its interval, each `(...)` float64."""
+
+    value: Tensor
+    low: Tensor
+    high: Tensor
+
+
+def bootstrap(values: Tensor, *, seed: int = 0, draws: int = DRAWS) -> Interval:
+    """Mean and interval of each column.
+
+    Args:
+        values: `(N, ...)`, one row for each trajectory.
+        seed: of the draws.
+        draws: how many.
+    """
+    if values.dim() == 0 or len(values) == 0:
+        raise OvertoneError(
+            f"values have shape {tuple(values.shape)}; expected (N, ...) of at least 1 trajectory"
+        )
+    shape = values.shape[1:]
+    columns = values.detach().double().cpu().reshape(len(values), -1)
+    mean = _mean(columns, torch.ones(1, len(columns), dtype=torch.float64), 0.0)[0]
+    if len(columns) == 1:
+        low = high = mean
+    else:
+        # Deviations from the mean are exactly 0 where all values are equal.
+        centre = torch.where(mean.isfinite(), mean, 0.0)
+        means = _mean(columns, _counts(len(columns), draws, seed), centre)
+        low, high = _percentiles(means)
+    return Interval(*(part.reshape(shape) for part in (mean, low, high)))
+
+
+def estimate(values: Tensor, *, seed: int = 0) -> Estimate:
+    """The mean of one number for each trajectory, `(N,)`."""
+    (only,) = estimates(values[:, None], seed=seed)
+    return only
+
+
+def estimates(values: Tensor, *, seed: int = 0) -> tuple[Estimate, ...]:
+    """The means of some numbers for each trajectory, `(N, K)`."""
+    found = bootstrap(values, seed=seed)
+    rows = zip(found.value.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+    return tuple(Estimate(value=value, low=low, high=high) for value, low, high in rows)
+
+
+def _counts(num: int, draws: int, seed: int) -> Tensor:
+    """How often each draw holds each trajectory, `(draws, N)`."""
+    random = torch.Generator().manual_seed(seed)
+    drawn = torch.randint(num, (draws, num), generator=random)
+    counts = torch.zeros(draws, num, dtype=torch.float64)
+    return counts.scatter_add_(1, drawn, torch.ones_like(drawn, dtype=torch.float64))
+
+
+def _mean(columns: Tensor, counts: Tensor, centre: Tensor | float) -> Tensor:
+    """Means `(draws, K)` of columns `(N, K)` under counts `(draws, N)`; NaN where all are NaN."""
+    missing, endless = columns.isnan(), columns.isinf()
+    finite = torch.where(missing | endless, 0.0, columns - centre)
+    present = counts @ (~missing).double()
+    mean = centre + counts @ finite / present
+    mean = torch.where(counts @ endless.double() > 0, torch.inf, mean)
+    return torch.where(present > 0, mean, torch.nan)
+
+
+def _percentiles(means: Tensor) -> tuple[Tensor, Tensor]:
+    """Bounds of the middle of each column, without interpolation: infinity minus itself is NaN."""
+    ordered = means.sort(dim=0)[0]
+    last = (~means.isnan()).sum(dim=0) - 1  # NaN is sorted to the end
+    tail = (1 - LEVEL) / 2
+    low = (tail * last).floor().long().clamp(min=0)
+    high = ((1 - tail) * last).ceil().long().clamp(min=0)
+    bounds = [ordered.gather(0, index[None])[0] for index in (low, high)]
+    return bounds[0], bounds[1]

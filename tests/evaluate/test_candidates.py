@@ -1,0 +1,66 @@
+import json
+
+import pytest
+
+import overtone as ot
+from overtone.evaluate import Candidate, load_candidate
+from overtone.evaluate.candidates import as_candidates
+from overtone.flops import call_flops
+
+
+def test_a_folder_tells_name_config_and_training(emulator, tmp_path):
+    emulator.save(tmp_path / "run" / "best", training={"seed": 7, "updates": 100})
+    for path in (tmp_path / "run", tmp_path / "run" / "best"):
+        found = load_candidate(path)
+        assert (found.name, found.seed) == ("run", 7)
+    assert found.training == {"seed": 7, "updates": 100}
+    assert found.config["kind"] == "emulator"
+    assert found.config["patches"] == [[4, 4], [8, 8]]
+    json.dumps(found.config)
+    assert load_candidate(tmp_path / "run", "mine").name == "mine"
+
+
+def test_what_is_unknown_is_none(roller, emulator, tmp_path):
+    emulator.save(tmp_path / "bare")
+    assert load_candidate(tmp_path / "bare").seed is None
+    assert roller.config == {"kind": "Roller"}
+    assert roller.flops(roller.model.domain, 4) == 0
+
+
+def test_missing_models_are_named(tmp_path):
+    with pytest.raises(ot.CheckpointError, match="does not exist"):
+        load_candidate(tmp_path / "nothing")
+
+
+def test_patches_are_known_in_any_form(roller):
+    assert roller.knows(4)
+    assert roller.knows((8, 8))
+    assert not roller.knows((4, 8))
+    assert not roller.knows(16)
+
+
+def test_flops_are_counted_once(emulator, monkeypatch):
+    candidate = Candidate("e", emulator)
+    count = candidate.flops(emulator.domain, 4)
+    assert count == call_flops(emulator, emulator.domain, 4, frames=3)
+    monkeypatch.setattr("overtone.evaluate.candidates.call_flops", None)
+    assert candidate.flops(emulator.domain, 4) == count
+
+
+def test_an_unusable_device_is_one_message(emulator):
+    with pytest.raises(ot.OvertoneError, match="device 'nonsense' can't be used"):
+        Candidate("e", emulator).prepare("nonsense")
+
+
+def test_models_must_differ_and_predict_the_same(roller, steppers, make_domain):
+    named = as_candidates({"x": roller.model, "y": steppers["Persistent"]()})
+    assert [c.name for c in named] == ["x", "y"]
+    seeds = [Candidate("x", roller.model, {"seed": seed}) for seed in (0, 1)]
+    assert as_candidates(seeds) == tuple(seeds)
+    with pytest.raises(ot.OvertoneError, match="two models are called 'roller'"):
+        as_candidates([roller, roller])
+    with pytest.raises(ot.OvertoneError, match="at least one"):
+        as_candidates([])
+    other = Candidate("other", type(roller.model)(make_domain(fields=("b", "clock"))))
+    with pytest.raises(ot.DomainError, match="evaluate them apart"):
+        as_candidates([roller, other])

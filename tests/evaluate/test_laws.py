@@ -1,0 +1,138 @@
+"""Laws on flows that obey them, and on flows that break them by a known amount."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import overtone as ot
+from overtone.evaluate.laws import Setting, deviation, laws
+from overtone.metrics import physics
+from overtone.solvers import KolmogorovFlow, RayleighBenard, ShearFlow
+
+
+def setting_of(system, num=1, **changes):
+    values = {
+        "dataset": system.name,
+        "domain": system.domain,
+        "axes": system.axes,
+        "parameters": ({k: float(getattr(system, k)) for k in system.parameters},) * num,
+        "coordinates": tuple(np.array(x) for x in system.coordinates),
+    }
+    return Setting(**(values | changes))
+
+
+def frames_of(system, steps=3, num=1, skip=2):
+    """`(num, steps, C, *shape)`, after the initial states have settled."""
+    frames = list(system.trajectory(num, steps + skip, seed=0))
+    return torch.stack(frames[skip:], dim=1)
+
+
+SHEAR = ShearFlow(shape=(32, 32), dt=0.01, reynolds=1000.0)
+
+
+def test_a_shear_flow_has_four_laws_and_obeys_them():
+    frames = frames_of(SHEAR, num=2)
+    found = laws(setting_of(SHEAR, num=2))
+    assert sorted(found) == ["divergence", "enstrophy", "kinetic energy", "momentum"]
+    for measure in found.values():
+        assert measure(frames).shape == (2,)
+        assert deviation(measure(frames), measure(frames)).tolist() == [0.0, 0.0]
+    speeding = frames.clone()
+    speeding[:, :, 2:] *= 1.1
+    for name in ("kinetic energy", "enstrophy"):
+        gap = deviation(found[name](speeding), found[name](frames))
+        assert gap.tolist() == pytest.approx([0.21, 0.21], rel=1e-4)
+    assert (found["momentum"](speeding) > 2 * found["momentum"](frames)).all()
+
+
+def test_measures_are_those_of_the_metrics():
+    frames = frames_of(SHEAR, num=2)
+    found = laws(setting_of(SHEAR, num=2))
+    velocity, pressure = frames[:, :, 2:], frames[:, :, 1]
+    energy = physics.kinetic_energy(velocity[:, -1], SHEAR.domain)
+    assert torch.allclose(found["kinetic energy"](frames), energy)
+    enstrophy = physics.enstrophy(velocity[:, -1], SHEAR.domain)
+    assert torch.allclose(found["enstrophy"](frames), enstrophy)
+    residual = physics.momentum_residual(velocity, pressure, SHEAR.domain, viscosity=1e-3)
+    assert torch.allclose(found["momentum"](frames), residual.mean((1, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("system", "largest"),
+    [
+        (KolmogorovFlow(shape=(32, 32), dt=0.01, reynolds=40.0, drag=0.3, forcing=2), 0.02),
+        (RayleighBenard(shape=(32, 16), dt=0.01, rayleigh=1e5), 0.05),
+    ],
+    ids=lambda x: getattr(x, "name", ""),
+)
+def test_forces_are_in_the_balance(system, largest):
+    """With the wrong parameters, or without buoyancy, the balance is far from closed."""
+    frames = frames_of(system)
+    right = laws(setting_of(system))["momentum"](frames).item()
+    assert right < largest
+    if system.name == "kolmogorov_flow":
+        wrong = laws(
+            setting_of(system, parameters=({"reynolds": 40.0, "drag": 0.3, "forcing": 3.0},))
+        )["momentum"](frames)
+    else:
+        still = frames.clone()
+        still[:, :, 0] = 0
+        wrong = laws(setting_of(system))["momentum"](still)
+    assert wrong.item() > 5 * right
+
+
+def test_each_sample_has_its_own_viscosity():
+    frames = frames_of(SHEAR).repeat(2, 1, 1, 1, 1)
+    parameters = ({"Rayleigh": 1000.0}, {"Reynolds": 10.0})  # one as in The Well's files
+    right, wrong = laws(setting_of(SHEAR, parameters=parameters))["momentum"](frames).tolist()
+    assert wrong > 3 * right
+
+
+def test_what_is_not_known_is_not_checked():
+    assert "momentum" not in laws(setting_of(SHEAR, parameters=({"reynolds": "high"},)))
+    other = laws(setting_of(SHEAR, dataset="my_flow"))
+    assert sorted(other) == ["enstrophy", "kinetic energy"]
+    domain = ot.Domain((16,), (1.0,), "periodic", ("u",), 0.1)
+    assert laws(Setting("toy", domain, ("x",), ({},), (np.arange(16.0),))) == {}
+    thin = ot.Domain((16, 3), (1.0, 1.0), ("periodic", "wall"), ("velocity_x", "velocity_y"), 0.1)
+    coordinates = np.arange(16.0), np.arange(3.0)
+    assert sorted(laws(Setting("toy", thin, ("x", "y"), ({},), coordinates))) == ["kinetic energy"]
+
+
+def gas(dataset="turbulent_radiative_layer_2D", coordinates=None):
+    names = ("density", "pressure", "velocity_x", "velocity_y")
+    domain = ot.Domain((8, 12), (2.0, 3.0), ("periodic", "open"), names, 0.1)
+    return Setting(dataset, domain, ("x", "y"), ({},), coordinates or (np.arange(8), np.arange(12)))
+
+
+def test_a_gas_keeps_mass_and_energy():
+    frames = torch.ones(1, 3, 4, 8, 12)
+    frames[:, :, 0] = 2.0
+    found = laws(gas())
+    assert sorted(found) == ["enstrophy", "kinetic energy", "mass", "total energy"]
+    assert found["mass"](frames).item() == pytest.approx(2 * 6)
+    assert found["kinetic energy"](frames).item() == pytest.approx(2 * 6)
+    assert found["total energy"](frames).item() == pytest.approx((2 + 1.5) * 6)
+    assert "total energy" not in laws(gas("toy"))
+
+
+def test_cells_of_unequal_size_count_by_their_size():
+    y = np.linspace(0, math.sqrt(3), 12) ** 2
+    found = laws(gas(coordinates=(np.arange(8), y)))
+    density = torch.zeros(1, 3, 4, 8, 12)
+    density[:, :, 0] = torch.from_numpy(y).float()
+    width = np.gradient(y)
+    mean = (y * width).sum() / width.sum()
+    assert mean > 1.3 * y.mean()
+    assert found["mass"](density).item() == pytest.approx(6 * mean, rel=1e-5)
+    density[:, :, 2] = torch.from_numpy(y).float()  # u = y: vorticity -1, enstrophy 1/2
+    assert found["enstrophy"](density).item() == pytest.approx(6 / 2, rel=1e-4)
+
+
+def test_deviation_of_nothing():
+    zero, one = torch.zeros(1), torch.ones(1)
+    assert deviation(zero, zero).item() == 0.0
+    assert deviation(one, zero).item() == math.inf
+    assert deviation(zero, one).item() == 1.0

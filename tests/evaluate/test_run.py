@@ -1,0 +1,140 @@
+"""The evaluation as a whole."""
+
+import numpy as np
+import pytest
+import torch
+
+import overtone as ot
+from overtone.data import Header, WellFolder, write_well
+from overtone.evaluate import Candidate, evaluate
+from overtone.metrics import vrmse
+from overtone.results import Results
+from overtone.samples import Samples
+
+
+def test_everything_is_there_and_survives_a_file(emulator, steppers, toy, tmp_path):
+    notes, seen = [], []
+    models = [Candidate("e", emulator, {"seed": 3}), Candidate("p", steppers["Persistent"]())]
+    models[1].model.patches = (8,)
+    results, samples = evaluate(
+        models,
+        toy,
+        schedules=["8", "4-8"],
+        steps=6,
+        batch=3,
+        windows=5,
+        command="overtone evaluate e toy",
+        note=notes.append,
+        progress=lambda n, m, what: seen.append((n, m, what)),
+    )
+    assert notes == ["schedule 4-8 is left out for model 'p', which does not know patch 4"]
+    assert seen[-1][:2] == (seen[-1][1],) * 2
+    assert {what for *_, what in seen} >= {"e: next step", "e: 4-8", "p: 8"}
+    results.save(tmp_path / "results.json")
+    assert Results.load(tmp_path / "results.json").model_dump_json() == results.model_dump_json()
+    first, second = results.models
+    assert (first.name, first.seed, first.num_parameters) == ("e", 3, emulator.num_parameters)
+    assert [step.patch for step in first.next_step] == [4, 8]
+    assert [run.schedule for run in first.runs] == ["8", "4-8"]
+    assert [run.schedule for run in second.runs] == ["8"]
+    # Every model is judged by the patches of all of them.
+    assert [h.patch for h in second.runs[0].harmonics] == [8, 4]
+    assert results.data.name == "toy"
+    assert results.data.trajectories == 5
+    assert str(toy.parent) not in results.model_dump_json()
+    samples.save(tmp_path / "s.safetensors")
+    again = Samples.load(tmp_path / "s.safetensors")
+    assert list(again.predictions) == [("e", "8"), ("e", "4-8"), ("p", "8")]
+    assert again.steps == (1, 2, 3, 4, 5, 6)
+    assert torch.equal(again.truth, samples.truth)
+    assert torch.equal(again.truth[:, 1, 0, 0], torch.arange(3.0, 9.0))
+
+
+def test_all_models_predict_the_same_frames(roller, steppers, toy):
+    long = steppers["Roller"]()
+    long.context = 4
+    results, samples = evaluate(
+        {"short": roller.model, "long": long}, toy, schedules=["8"], steps=3, start=1, windows=5
+    )
+    assert results.data.start == 1
+    assert samples.truth[:, 1, 0, 0].tolist() == [5.0, 6.0, 7.0]
+    for frames in samples.predictions.values():
+        assert torch.equal(frames, samples.truth)
+
+
+def test_seeds_share_a_name_and_the_first_is_drawn(roller, steppers, toy):
+    models = [
+        Candidate("m", roller.model, {"seed": 0}),
+        Candidate("m", steppers["Persistent"](), {"seed": 1}),
+    ]
+    results, samples = evaluate(models, toy, schedules=["8"], steps=2, windows=5)
+    assert [(model.name, model.seed) for model in results.models] == [("m", 0), ("m", 1)]
+    assert torch.equal(samples.predictions["m", "8"], samples.truth)
+
+
+def test_the_seed_moves_intervals_only(steppers, toy):
+    models = {"p": steppers["Persistent"]()}
+    one, two = (
+        evaluate(models, toy, schedules=["8"], steps=2, windows=5, seed=seed)[0].models[0].runs[0]
+        for seed in (0, 1)
+    )
+    assert one.vrmse_all.value == two.vrmse_all.value
+    assert one.vrmse_all != two.vrmse_all
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"steps": 15}, ot.DataError, "leaves 14 steps"),
+        ({"split": "train"}, ot.DataError, "no split 'train'; it has test"),
+        ({"schedules": ["16"]}, ot.PatchError, "knows patch 4, 8"),
+        ({"batch": 0}, ot.DataError, "batch is 0"),
+        ({"data": "nowhere"}, ot.DataError, "'nowhere' does not exist"),
+    ],
+)
+def test_mistakes(roller, toy, options, kind, message):
+    arguments = {"data": toy, "steps": 3, **options}
+    with pytest.raises(kind, match=message):
+        evaluate({"m": roller.model}, **arguments)
+
+
+def test_grids_and_time_steps_that_do_not_fit(emulator, toy, make_model, make_domain):
+    with pytest.raises(ot.DomainError, match=r"dt is 1\.0, the model steps by 0\.5"):
+        evaluate({"e": emulator}, toy, steps=2, stride=2)
+    line = make_model(make_domain((32,), fields=("a", "clock"), dt=0.5), patches=(4,))
+    with pytest.raises(ot.OvertoneError, match="2D"):
+        evaluate({"e": line}, toy, steps=2)
+    walls = make_model(make_domain((16, 32), fields=("a", "b"), dt=0.5), patches=(4,))
+    with pytest.raises(ot.DataError, match="no field 'b'"):
+        evaluate({"e": walls}, toy, steps=2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "boundaries", "laws"),
+    [
+        ((48,), "periodic", {"kinetic energy", "mass"}),
+        ((16, 16), ["periodic", "wall"], {"enstrophy", "kinetic energy", "mass"}),
+        ((8, 8, 8), "open", {"enstrophy", "kinetic energy", "mass"}),
+    ],
+)
+def test_one_two_and_three_dimensions(steppers, tmp_path, shape, boundaries, laws):
+    random = np.random.default_rng(0)
+    header = Header("toy", shape, (1.0,) * len(shape), boundaries, 0.5)
+    values = {
+        "density": 2 + random.random((2, 6, *shape)),
+        "velocity": random.standard_normal((2, 6, *shape, len(shape))),
+    }
+    path = write_well(tmp_path / "x.hdf5", values, header)
+    model = steppers["Persistent"]()
+    model.domain, model.patches = WellFolder(path, context=1).domain, (4, 2)
+    results, samples = evaluate({"p": model}, path, steps=3, windows=2)
+    runs = {run.schedule: run for run in results.models[0].runs}
+    assert list(runs) == ["2", "4", "2-4", "2-4+shift"]
+    assert runs["2"].vrmse == runs["2-4"].vrmse
+    assert set(runs["4"].physics) == laws
+    assert all(0 < value < 1 for value in runs["4"].physics["kinetic energy"])
+    assert samples.truth.shape == (3, 1 + len(shape), *shape)
+    frames = [WellFolder(path, context=1).frames(i, 1, 4).fields for i in range(2)]
+    errors = [vrmse(f[:1].expand_as(f[1:]), f[1:], ndim=len(shape)).mean(1) for f in frames]
+    found = [estimate.value for estimate in runs["4"].vrmse]
+    assert found == pytest.approx(torch.stack(errors).mean(0).tolist(), rel=1e-5)

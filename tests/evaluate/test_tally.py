@@ -1,0 +1,117 @@
+"""Sums of what steps give, for frames whose numbers are known."""
+
+import math
+
+import pytest
+import torch
+
+import overtone as ot
+from overtone.evaluate.tally import Tally
+from overtone.metrics import bsnmse, harmonic_excess, isotropic_spectrum, vrmse
+
+DOMAIN = ot.Domain((16, 32), (1.0, 2.0), "periodic", ("a", "b"), 0.5)
+
+
+def filled(num=3, steps=12, patches=(4,)):
+    tally = Tally(DOMAIN, num, steps, patches, seed=0)
+    frames, truths = torch.randn(2, steps, num, 2, *DOMAIN.shape)
+    for step in range(1, steps + 1):
+        frame, truth = frames[step - 1], truths[step - 1]
+        error = vrmse(frame, truth, ndim=2)
+        tally.record(step, range(num), frame, truth, error)
+        tally.record_seconds(step, 0.3, num)
+    tally.close(range(num))
+    return tally, frames, truths
+
+
+def test_averages_are_plain_means():
+    tally, frames, truths = filled()
+    errors = vrmse(frames, truths, ndim=2).double()
+    assert [e.value for e in tally.vrmse] == pytest.approx(errors.mean((1, 2)).tolist())
+    assert tally.vrmse_up_to(10).value == pytest.approx(errors[:10].mean().item())
+    assert tally.vrmse_up_to(12).value == pytest.approx(errors.mean().item())
+    assert tally.vrmse_up_to(99) == tally.vrmse_up_to(12)
+    assert tally.fields["b"].value == pytest.approx(errors[..., 1].mean().item())
+    bands = bsnmse(frames, truths, ndim=2).mean((0, 1, 2))
+    assert [e.value for e in tally.bsnmse.values()] == pytest.approx(bands.tolist(), rel=1e-4)
+    assert tally.seconds == pytest.approx(12 * 0.1)
+
+
+def test_spectra_of_first_middle_and_last_step():
+    tally, frames, truths = filled(steps=9)
+    assert [seen.step for seen in tally.spectra] == [1, 5, 9]
+    scale = truths[4].double().std(dim=(-2, -1), keepdim=True)
+    residual = (frames[4] - truths[4]) / scale
+    expected = isotropic_spectrum(residual, ndim=2, spacing=(1.0, 1.0))
+    middle = tally.spectra[1]
+    assert middle.wavenumber == pytest.approx(expected.wavenumber.tolist())
+    assert middle.power == pytest.approx(expected.power.mean((0, 1)).tolist(), rel=1e-4)
+    mean_square = (truths[4] / scale).square().mean().item()
+    assert sum(middle.truth) == pytest.approx(mean_square, rel=1e-4)
+
+
+def test_harmonics_are_of_residuals_in_units_of_the_truth():
+    tally, frames, truths = filled(num=1, steps=2)
+    (seen,) = tally.harmonics
+    assert seen.patch == 4
+    assert len(seen.excess) == 2
+    assert len(seen.cell) == len(seen.cell[0]) == 4
+    both = (frames - truths) / truths.std(dim=(-2, -1), keepdim=True)
+    assert sum(map(sum, seen.cell)) / 16 == pytest.approx(both.square().mean().item(), rel=1e-4)
+    assert math.isfinite(seen.overall)
+    assert 0 <= seen.p_value <= 1
+
+
+def test_a_grid_artifact_is_seen():
+    tally = Tally(DOMAIN, 1, 1, (4, 8), seed=0)
+    truth = torch.randn(1, 2, *DOMAIN.shape)
+    comb = (torch.arange(16) % 4 == 0).float()[:, None] * (torch.arange(32) % 4 == 0).float()
+    frame = truth + 0.5 * comb + 0.01 * torch.randn_like(truth)
+    tally.record(1, [0], frame, truth, vrmse(frame, truth, ndim=2))
+    tally.close([0])
+    four = tally.harmonics[0]
+    residual = (frame - truth) / truth.std(dim=(-2, -1), keepdim=True)
+    alone = harmonic_excess(residual, 4, ndim=2)
+    assert four.excess[0] > 15
+    assert four.excess[0] == pytest.approx(alone.excess.mean().item(), abs=3)
+    assert four.share > 0.5
+
+
+def test_patches_that_the_grid_can_not_tell_are_left_out():
+    tally = Tally(DOMAIN, 1, 1, (1, 4, (16, 32), 24), seed=0)
+    assert tally.patches == (4,)
+    bare = Tally(DOMAIN, 1, 1, (1,), seed=0)
+    frame, truth = torch.randn(2, 1, 2, *DOMAIN.shape)
+    bare.record(1, [0], frame, truth, vrmse(frame, truth, ndim=2))
+    bare.close([0])
+    assert bare.harmonics == ()
+
+
+def test_who_is_lost_counts_no_more_but_costs_the_average():
+    tally = Tally(DOMAIN, 2, 3, (4,), seed=0)
+    truth = torch.randn(2, 2, *DOMAIN.shape)
+    for step, rows in ((1, [0, 1]), (2, [1])):
+        frame = truth[rows] + step
+        tally.record(step, rows, frame, truth[rows], vrmse(frame, truth[rows], ndim=2))
+        tally.record_laws(step, rows, {"mass": torch.full((len(rows),), float(step)).double()})
+    tally.lose(3)
+    tally.lose(2)
+    tally.close([0, 1])
+    assert tally.blow_up == 2
+    assert len(tally.vrmse) == 2
+    assert tally.vrmse[1].value == pytest.approx(vrmse(truth + 2, truth, ndim=2)[1].mean().item())
+    assert tally.vrmse_up_to(1).value < math.inf
+    assert tally.vrmse_up_to(2).value == math.inf
+    assert tally.vrmse_up_to(2).low < math.inf
+    assert tally.bsnmse["low"].value == math.inf
+    assert tally.physics == {"mass": (1.0, 2.0)}
+    assert [seen.step for seen in tally.spectra] == [1, 2]
+
+
+def test_everything_lost_at_once():
+    tally = Tally(DOMAIN, 2, 3, (4,), seed=0)
+    tally.lose(1)
+    tally.close([0, 1])
+    assert (tally.vrmse, tally.harmonics, tally.spectra, tally.physics) == ((), (), (), {})
+    assert tally.vrmse_up_to(10).low == math.inf
+    assert tally.seconds == 0
