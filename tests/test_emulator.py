@@ -6,8 +6,10 @@ import pytest
 import torch
 
 import overtone as ot
+from overtone.processors import PROCESSORS
 
-KINDS = list(itertools.product(["vit", "axial"], ["csm", "ckm"]))
+KINDS = list(itertools.product(PROCESSORS, ["csm", "ckm"]))
+EQUIVARIANT = [kind for kind in KINDS if kind[0] in ("vit", "axial")]
 
 
 @pytest.mark.parametrize(("processor", "tokenizer"), KINDS)
@@ -42,14 +44,15 @@ def test_gradients_are_finite_and_reach_every_parameter(
             assert parameter.grad.abs().max() > 0, name
 
 
-def test_fixed_models_use_every_parameter_too(make_domain, make_model, make_window):
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_fixed_models_use_every_parameter_too(make_domain, make_model, make_window, processor):
     domain = make_domain(boundaries="open")
-    model = make_model(domain, tokenizer="fixed", patches=(8,))
+    model = make_model(domain, processor, tokenizer="fixed", patches=(8,))
     model.predict_change(make_window(domain), 8)[0].square().mean().backward()
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.parameters())
 
 
-@pytest.mark.parametrize(("processor", "tokenizer"), KINDS)
+@pytest.mark.parametrize(("processor", "tokenizer"), EQUIVARIANT)
 def test_on_periodic_domains_whole_patch_shifts_commute(
     make_domain, make_model, make_window, processor, tokenizer
 ):
@@ -62,8 +65,25 @@ def test_on_periodic_domains_whole_patch_shifts_commute(
         assert torch.allclose(
             model(rolled, patch=patch), torch.roll(model(window, patch=patch), **move), atol=1e-10
         )
+
+
+@pytest.mark.parametrize(("processor", "tokenizer"), KINDS)
+def test_a_shift_by_whole_patches_is_no_shift(make_model, make_window, processor, tokenizer):
+    model = make_model(processor=processor, tokenizer=tokenizer)
+    window = make_window(model.domain)
+    for patch in (4, 8, 16):
         shifted = model(window, patch=patch, shift=(patch, 3 * patch))
         assert torch.equal(shifted, model(window, patch=patch))
+
+
+def test_shifted_windows_commute_with_shifts_by_whole_windows(make_domain, make_model, make_window):
+    model = make_model(make_domain((32, 48)), "swin", window=4).double()
+    window = make_window(model.domain, dtype=torch.float64)
+    move = {"shifts": (16, 32), "dims": (-2, -1)}
+    rolled = ot.Window(torch.roll(window.fields, **move), model.domain)
+    assert torch.allclose(
+        model(rolled, patch=4), torch.roll(model(window, patch=4), **move), atol=1e-10
+    )
 
 
 @pytest.mark.parametrize(("processor", "tokenizer"), KINDS)
@@ -88,7 +108,7 @@ def test_any_shift_keeps_the_grid_on_every_boundary(make_domain, make_model, mak
         assert model(window, patch=8, shift=shift).shape == (1, 2, 19, 22)
 
 
-@pytest.mark.parametrize("processor", ["vit", "axial"])
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_no_target_leaks_into_its_own_prediction(make_model, make_window, processor):
     """Perturb the last frame: predictions made at earlier frames are unchanged."""
     model = make_model(processor=processor)
@@ -101,8 +121,9 @@ def test_no_target_leaks_into_its_own_prediction(make_model, make_window, proces
     assert not torch.allclose(before[:, -1], after[:, -1], atol=1e-3)
 
 
-def test_last_only_equals_the_last_of_every_frame(make_model, make_window):
-    model = make_model().double()
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_last_only_equals_the_last_of_every_frame(make_model, make_window, processor):
+    model = make_model(processor=processor).double()
     window = make_window(model.domain, dtype=torch.float64)
     change, stats = model.predict_change(window, 4)
     frame = stats.last().add_change(window.fields[:, -1:], change[:, -1:])[:, 0]
@@ -203,11 +224,22 @@ def test_a_model_in_half_precision(make_model, make_window):
     assert (frame - reference).std() < 0.05 * (reference - window.fields[:, -1]).std()
 
 
-@pytest.mark.parametrize(("processor", "tokenizer"), [("vit", "csm"), ("axial", "ckm")])
-@pytest.mark.parametrize("boundary", ["periodic", "wall"])
+@pytest.mark.parametrize(
+    ("processor", "tokenizer", "boundary"),
+    [
+        ("vit", "csm", "periodic"),
+        ("vit", "csm", "wall"),
+        ("axial", "ckm", "periodic"),
+        ("axial", "ckm", "wall"),
+        ("swin", "csm", "wall"),  # masked
+        ("afno", "ckm", "wall"),  # mirrored
+    ],
+)
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 # torch's own compiler imports deprecated parts of torch.
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+# Spectral mixing: the transforms stay in the graph and run as they would without a compiler.
+@pytest.mark.filterwarnings("ignore:Torchinductor does not support.*complex:UserWarning")
 def test_compiles_as_one_graph(
     make_domain, make_model, make_window, processor, tokenizer, boundary, backend
 ):
@@ -231,10 +263,12 @@ def test_drop_path_only_acts_in_training(make_model, make_window):
 def test_sizes_have_the_parameters_their_names_promise():
     domain = ot.Domain((64, 128), (1, 2), "periodic", ("a", "b", "c", "d"))
     targets = {"tiny": 0.75e6, "7m": 7e6, "25m": 25e6, "100m": 100e6}
-    for (size, target), kind in itertools.product(targets.items(), ("vit", "axial")):
+    for (size, target), kind in itertools.product(targets.items(), PROCESSORS):
         with torch.device("meta"):
             model = ot.build(kind, size=size, domain=domain)
-        assert model.num_parameters == pytest.approx(target, rel=0.15)
+        # Spectral mixing has fewer weights than attention of the same width.
+        tolerance = 0.25 if kind == "afno" else 0.15
+        assert model.num_parameters == pytest.approx(target, rel=tolerance)
     widths = {"7m": (192, 3), "25m": (384, 6), "100m": (768, 12)}
     for size, (width, heads) in widths.items():
         with torch.device("meta"):

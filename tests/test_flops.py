@@ -1,15 +1,16 @@
 """FLOP counts against what the layers' shapes say."""
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import overtone as ot
-from overtone.flops import call_flops
+from overtone.flops import FFT_FLOPS, call_flops
 
 
-def model_of(tokenizer="fixed", patches=(4,), **options):
+def model_of(tokenizer="fixed", patches=(4,), processor="vit", **options):
     domain = ot.Domain((16, 16), (1.0, 1.0), "periodic", ("u",), 0.1)
     return ot.build(
-        "vit", tokenizer=tokenizer, patches=patches, domain=domain, context=2, **options
+        processor, tokenizer=tokenizer, patches=patches, domain=domain, context=2, **options
     )
 
 
@@ -31,6 +32,27 @@ def test_linear_layers_of_a_block_are_counted_by_hand():
     time_attention = 2 * 2 * 16 * d * 2 * 2
     space_attention = 2 * 2 * 2 * d * 16 * 16
     assert per_block[0] - per_block[1] == linear + time_attention + space_attention
+
+
+def test_spectral_mixing_is_counted_by_hand():
+    d, m, frames, cells = 24, 40, 2, 16
+    args = {"processor": "afno", "width": d, "heads": 3, "mlp_dim": m, "mode_blocks": 4}
+    per_block = [
+        call_flops(x, x.domain, 4, frames=2) for x in (model_of(blocks=n, **args) for n in (3, 2))
+    ]
+    linear = 2 * frames * cells * (4 * d * d + d * d + 3 * d * m)
+    time_attention = 2 * 2 * 16 * d * 2 * 2
+    modes = frames * 4 * 3  # of a 4x4 grid of tokens a real transform keeps 4x3
+    network = 2 * modes * 2 * (2 * d) * (2 * d // 4)
+    transforms = 2 * 2.5 * frames * d * cells * 4  # there and back, log2(16) = 4
+    assert per_block[0] - per_block[1] == linear + time_attention + network + transforms
+
+
+def test_transforms_are_counted_by_the_formula():
+    with FlopCounterMode(display=False, custom_mapping=FFT_FLOPS) as counter:
+        x = torch.empty(3, 8, 16, dtype=torch.complex64, device="meta")
+        torch.fft.fftn(x, dim=(1, 2))
+    assert counter.get_total_flops() == 5 * 3 * 128 * 7
 
 
 def test_counting_leaves_the_model_alone_and_scales_with_the_batch():

@@ -7,6 +7,7 @@ from safetensors.torch import load_file, save_file
 
 import overtone as ot
 from overtone import storage
+from overtone.processors import PROCESSORS
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def folder(tmp_path, make_model):
 
 
 @pytest.mark.parametrize("tokenizer", ["csm", "ckm", "fixed"])
-@pytest.mark.parametrize("processor", ["vit", "axial"])
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_save_and_load_are_bit_exact(tmp_path, make_model, make_window, tokenizer, processor):
     patches = (8,) if tokenizer == "fixed" else (4, 8)
     model = make_model(processor=processor, tokenizer=tokenizer, patches=patches)

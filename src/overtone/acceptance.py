@@ -1,27 +1,26 @@
-"""Which windows a model accepts: the checks that emulators and baselines share."""
+"""What a model accepts: windows that fit the domain it was built for, and patches it knows."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 
-from overtone.domain import Domain, Window
-from overtone.errors import DomainError
+from overtone.domain import Domain, Window, per_axis
+from overtone.errors import DomainError, PatchError
+from overtone.grid import PatchGrid
+from overtone.schedules import Patch
 
 
 def accept_window(window: Window, *, domain: Domain, context: int, check_finite: bool) -> Window:
-    """Check a window against what a model was built for and cut it to the context.
+    """Check a window against a model and cut it to the model's context.
 
     Args:
-        window: fields `(B, T, C, *space)` in physical units.
-        domain: what the model was built for; grid and extent of the window may differ from it.
-        context: largest number of frames that the model looks back on.
-        check_finite: refuse NaN and infinity; skipped while a graph is compiled, which should not
-            wait for the answer.
-
-    Returns:
-        The latest `context` frames, or all if there are fewer.
+        window: fields `(B, T, C, *space)`.
+        domain: what the model was built for; another number of cells is no hindrance.
+        context: largest number of frames it looks back on.
+        check_finite: refuse NaN and infinity. A compiled graph never does: it would have to wait.
     """
     given = window.domain
     if not window.batched:
@@ -54,3 +53,34 @@ def accept_window(window: Window, *, domain: Domain, context: int, check_finite:
     if check_finite and not torch.compiler.is_compiling():
         window.require_finite()
     return window
+
+
+def accept_patch(
+    patch: int | Sequence[int],
+    shift: int | Sequence[int],
+    *,
+    domain: Domain,
+    trained: tuple[tuple[int, ...], ...],
+    allow_untrained: bool,
+) -> PatchGrid:
+    """The patch grid of a call.
+
+    Args:
+        patch, shift: one int, or one for each axis.
+        domain: what the window lies on.
+        trained: the patches that the model knows.
+        allow_untrained: accept others, too.
+    """
+    sizes = per_axis(patch, domain.ndim, "patch")
+    if sizes not in trained and not allow_untrained:
+        known = ", ".join(str(short_patch(known)) for known in trained)
+        raise PatchError(
+            f"patch {short_patch(sizes)} was not trained for; this model knows {known}. "
+            "allow_untrained=True tries it all the same"
+        )
+    return PatchGrid.lay(domain, sizes, shift)
+
+
+def short_patch(patch: tuple[int, ...]) -> Patch:
+    """A patch written as short as possible: one int if all axes have the same."""
+    return patch[0] if len(set(patch)) == 1 else patch

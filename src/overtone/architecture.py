@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, TypedDict, Unpack
 
 from overtone.domain import Domain, per_axis
@@ -53,6 +53,8 @@ class Options(TypedDict, total=False):
     max_turns: int
     layer_scale: float
     drop_path: float
+    window: int
+    mode_blocks: int
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Architecture:
     """Every number that defines an emulator.
 
     Attributes:
-        processor: `"vit"` or `"axial"`.
+        processor: `"vit"`, `"axial"`, `"swin"` or `"afno"`.
         tokenizer: `"csm"`, `"ckm"` or `"fixed"`.
         patches: what the model is trained for, one int for each axis.
         domain: what it is trained on; other grid sizes of the same kind are accepted.
@@ -72,6 +74,8 @@ class Architecture:
         causal: whether a frame sees only itself and earlier ones.
         max_turns: highest frequency of the rotary encoding, in turns per domain.
         layer_scale, drop_path: of the residual branches.
+        window: most tokens of a window along an axis (`"swin"`).
+        mode_blocks: blocks of channels of the spectral network (`"afno"`).
     """
 
     processor: str
@@ -90,12 +94,16 @@ class Architecture:
     max_turns: int
     layer_scale: float
     drop_path: float
+    # Added later, with what they are in configurations that do not name them.
+    window: int = 8
+    mode_blocks: int = 8
 
     def __post_init__(self) -> None:
         _one_of(self.processor, PROCESSORS, "processor")
         _one_of(self.tokenizer, tuple(TOKENIZERS), "tokenizer")
         _one_of(self.decoder, DECODER_RULES, "decoder")
-        for name in ("context", "width", "heads", "blocks", "mlp_dim", "stage_dim", "max_turns"):
+        for name in ("context", "width", "heads", "blocks", "mlp_dim", "stage_dim", "max_turns",
+                     "window", "mode_blocks"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise OvertoneError(f"{name} is {getattr(self, name)}; expected at least 1")
         if not 0 <= self.drop_path < 1:
@@ -104,6 +112,11 @@ class Architecture:
             raise OvertoneError(
                 f"width {self.width} does not split into {self.heads} heads of even size; "
                 f"choose a multiple of {2 * self.heads}"
+            )
+        if self.processor == "afno" and self.width % self.mode_blocks:
+            raise OvertoneError(
+                f"width {self.width} does not split into {self.mode_blocks} blocks of modes; "
+                "choose mode_blocks that divide it"
             )
         if self.tokenizer == "fixed" and len(self.patches) != 1:
             raise OvertoneError(
@@ -118,9 +131,10 @@ class Architecture:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Architecture:
-        """The inverse of `to_dict`. Unknown and missing keys are errors."""
+        """The inverse of `to_dict`. Unknown keys, and missing ones without default, are errors."""
         names = {field.name for field in fields(cls)}
-        unknown, missing = sorted(set(values) - names), sorted(names - set(values))
+        needed = {field.name for field in fields(cls) if field.default is MISSING}
+        unknown, missing = sorted(set(values) - names), sorted(needed - set(values))
         if unknown or missing:
             raise OvertoneError(
                 f"the architecture has unknown keys {unknown} and lacks {missing}; "
@@ -173,6 +187,8 @@ def design(
         max_turns=options.get("max_turns", max(16, math.ceil(max(domain.shape) / 16))),
         layer_scale=options.get("layer_scale", 0.1),
         drop_path=options.get("drop_path", 0.0),
+        window=options.get("window", 8),
+        mode_blocks=options.get("mode_blocks", math.gcd(numbers["width"], 8)),
     )
 
 

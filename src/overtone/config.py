@@ -22,7 +22,7 @@ Rate = Annotated[float, Field(ge=0, lt=1)]
 PatchConfig = Positive | tuple[Positive, ...]
 
 
-OPEN = ("data.generate.settings.", "model.baseline.")
+OPEN = ("data.generate.settings.", "model.other.")
 """Sections whose keys are known to others only."""
 
 
@@ -72,7 +72,7 @@ class ModelConfig(Section):
     """What to train; None leaves a number to the size."""
 
     name: str = "vit"
-    """A processor (`vit`, `axial`, …), or a baseline (`unet`, `fno`, …)."""
+    """A processor (`vit`, `axial`, …), `cvit`, or a baseline (`unet`, `fno`, …)."""
     tokenizer: Literal["csm", "ckm", "fixed"] = "csm"
     patches: tuple[PatchConfig, ...] = (4, 8, 16)
     size: str = "tiny"
@@ -89,17 +89,19 @@ class ModelConfig(Section):
     max_turns: Positive | None = None
     layer_scale: Annotated[float, Field(gt=0)] = 0.1
     drop_path: Rate = 0.0
-    baseline: dict[str, Any] = {}
-    """Options of a baseline, as its class names them."""
+    window: Positive | None = None
+    mode_blocks: Positive | None = None
+    other: dict[str, Any] = {}
+    """Options of a baseline or of CViT, as their own documentation names them."""
 
     @property
     def is_baseline(self) -> bool:
         """Whether it is one of the models to compare with."""
-        return self.name not in PROCESSORS
+        return self.name not in (*PROCESSORS, "cvit")
 
     def options(self) -> dict[str, Any]:
         """What is set of an emulator beyond name, tokenizer, patches, size and context."""
-        apart = {"name", "tokenizer", "patches", "size", "context", "baseline"}
+        apart = {"name", "tokenizer", "patches", "size", "context", "other"}
         return {k: v for k, v in self if k not in apart and v is not None}
 
 

@@ -12,15 +12,14 @@ from typing import Any, Unpack
 
 from torch import Tensor, nn
 
-from overtone.acceptance import accept_window
+from overtone.acceptance import accept_patch, accept_window, short_patch
 from overtone.architecture import Architecture, Options, design
-from overtone.domain import Domain, Window, per_axis
-from overtone.errors import CheckpointError, OvertoneError, PatchError
-from overtone.grid import PatchGrid
+from overtone.domain import Domain, Window
+from overtone.errors import CheckpointError, OvertoneError
 from overtone.normalize import Statistics, statistics
 from overtone.processors import Transformer
 from overtone.schedules import Patch
-from overtone.storage import load_folder, save_folder
+from overtone.storage import load_folder, load_weights, save_folder
 from overtone.tokenizers import TOKENIZERS
 
 
@@ -50,6 +49,8 @@ class Emulator(nn.Module):
             max_turns=a.max_turns,
             layer_scale=a.layer_scale,
             drop_path=a.drop_path,
+            window=a.window,
+            mode_blocks=a.mode_blocks,
         )
 
     @property
@@ -65,7 +66,7 @@ class Emulator(nn.Module):
     @property
     def patches(self) -> tuple[Patch, ...]:
         """The patches it is trained for, written as short as possible."""
-        return tuple(_short(patch) for patch in self.architecture.patches)
+        return tuple(short_patch(patch) for patch in self.architecture.patches)
 
     @property
     def causal(self) -> bool:
@@ -119,11 +120,17 @@ class Emulator(nn.Module):
         Returns:
             Changes `(B, T, C, *space)`, and the statistics that give them their units.
         """
-        # In training the loss tells, and the check would cost a pass over the fields.
+        # In training the loss tells of NaN.
         window = accept_window(
             window, domain=self.domain, context=self.context, check_finite=not self.training
         )
-        grid = self._grid(window.domain, patch, shift, allow_untrained)
+        grid = accept_patch(
+            patch,
+            shift,
+            domain=window.domain,
+            trained=self.architecture.patches,
+            allow_untrained=allow_untrained,
+        )
         stats = statistics(window.fields, causal=self.architecture.causal)
         normalised = stats.normalise(window.fields).to(next(self.parameters()).dtype)
         tokens = self.tokenizer.encode(normalised, grid)
@@ -159,24 +166,8 @@ class Emulator(nn.Module):
             model = cls(Architecture.from_dict(config["architecture"]))
         except (KeyError, TypeError, OvertoneError) as error:
             raise CheckpointError(f"the configuration of '{path}' does not fit: {error}") from error
-        _require_match(model, weights, path)
-        model.load_state_dict(weights)
+        load_weights(model, weights, path)
         return model.eval()
-
-    def _grid(
-        self,
-        domain: Domain,
-        patch: int | Sequence[int],
-        shift: int | Sequence[int],
-        allow_untrained: bool,
-    ) -> PatchGrid:
-        sizes = per_axis(patch, domain.ndim, "patch")
-        if sizes not in self.architecture.patches and not allow_untrained:
-            raise PatchError(
-                f"patch {_short(sizes)} was not trained for; this model knows "
-                f"{', '.join(map(str, self.patches))}. allow_untrained=True tries it all the same"
-            )
-        return PatchGrid.lay(domain, sizes, shift)
 
 
 def build(
@@ -192,7 +183,8 @@ def build(
     """Build an untrained emulator, in evaluation mode (call `.train()` to train it).
 
     Args:
-        processor: spatial attention, `"vit"` (full) or `"axial"`.
+        processor: spatial mixing: attention, `"vit"` (full), `"axial"` or `"swin"` (shifted
+            windows), or `"afno"` (spectral).
         domain: what it will be trained on.
         tokenizer: `"csm"`, `"ckm"` or `"fixed"`.
         patches: what it will be trained for.
@@ -200,7 +192,7 @@ def build(
         context: largest number of frames it looks back on.
         options: single numbers that differ from the size's: `width`, `heads`, `blocks`, `mlp_dim`,
             `stages`, `base_kernel`, `stage_dim`, `decoder`, `causal`, `max_turns`,
-            `layer_scale`, `drop_path`.
+            `layer_scale`, `drop_path`, `window` (swin), `mode_blocks` (afno).
     """
     architecture = design(
         processor,
@@ -212,21 +204,3 @@ def build(
         **options,
     )
     return Emulator(architecture).eval()
-
-
-def _short(patch: tuple[int, ...]) -> Patch:
-    return patch[0] if len(set(patch)) == 1 else patch
-
-
-def _require_match(model: Emulator, weights: dict[str, Tensor], path: str | Path) -> None:
-    own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    if own == given:
-        return
-    differing = sorted(n for n in own.keys() & given.keys() if own[n] != given[n])
-    shapes = [f"{n}: {given[n]} in the file, {own[n]} expected" for n in differing[:3]]
-    raise CheckpointError(
-        f"the weights in '{path}' do not match its configuration: "
-        f"missing {sorted(own.keys() - given.keys())[:3]}, "
-        f"unknown {sorted(given.keys() - own.keys())[:3]}, other shapes {shapes}"
-    )

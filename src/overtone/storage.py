@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from overtone.errors import CheckpointError
 from overtone.version import __version__
@@ -90,6 +90,27 @@ def load_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return load_file(path / WEIGHTS), config
     except SafetensorError as error:
         raise CheckpointError(f"'{path / WEIGHTS}' can't be read: {error}") from error
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], path: str | Path) -> None:
+    """Give a model the weights of a folder, or say in which of them the two differ.
+
+    Args:
+        model: built by the folder's configuration.
+        weights: named tensors, from `load_folder`.
+        path: the folder, to name it in an error.
+    """
+    own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if own != given:
+        differing = sorted(n for n in own.keys() & given.keys() if own[n] != given[n])
+        shapes = [f"{n}: {given[n]} in the file, {own[n]} expected" for n in differing[:3]]
+        raise CheckpointError(
+            f"the weights in '{path}' do not match its configuration: "
+            f"missing {sorted(own.keys() - given.keys())[:3]}, "
+            f"unknown {sorted(given.keys() - own.keys())[:3]}, other shapes {shapes}"
+        )
+    model.load_state_dict(weights)
 
 
 def find_model(path: str | Path) -> Path:

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 
 import overtone as ot
 from overtone.grid import PatchGrid
-from overtone.processors import TimeState, Transformer
+from overtone.processors import PROCESSORS, TimeState, Transformer
 from overtone.processors.attention import DropPath, Gate, ScaledLinear, attend
 
 
@@ -31,7 +31,7 @@ def test_attention_along_an_axis_equals_the_formula():
         assert torch.allclose(result, (weights @ va).movedim(-2, axis))
 
 
-@pytest.mark.parametrize("kind", ["vit", "axial"])
+@pytest.mark.parametrize("kind", PROCESSORS)
 @pytest.mark.parametrize("shape", [(6,), (4, 6), (2, 3, 4)])
 def test_shape_is_kept_in_any_dimension(kind, shape):
     there = grid(shape)
@@ -55,7 +55,7 @@ def test_axial_differs_from_full_attention_elsewhere():
     assert not torch.allclose(vit(tokens, there), axial(tokens, there), atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["vit", "axial"])
+@pytest.mark.parametrize("kind", PROCESSORS)
 def test_causality_in_time(kind):
     there = grid((3, 4))
     model, tokens = make(kind), tokens_on(there)
@@ -74,17 +74,18 @@ def test_without_causality_the_first_frame_sees_the_last():
     assert not torch.allclose(model(tokens, there)[:, 0], model(changed, there)[:, 0])
 
 
-@pytest.mark.parametrize("kind", ["vit", "axial"])
+@pytest.mark.parametrize("kind", PROCESSORS)
 def test_last_only_is_the_last_frame_of_all(kind):
     there = grid((3, 4))
     model, tokens = make(kind), tokens_on(there)
     assert torch.allclose(model(tokens, there, last_only=True), model(tokens, there)[:, -1:])
 
 
+@pytest.mark.parametrize("kind", PROCESSORS)
 @pytest.mark.parametrize("chunks", [(4,), (1, 1, 1, 1), (2, 2), (1, 3)])
-def test_frames_may_come_one_call_at_a_time(chunks):
+def test_frames_may_come_one_call_at_a_time(kind, chunks):
     there = grid((3, 4))
-    model, tokens = make(), tokens_on(there)
+    model, tokens = make(kind), tokens_on(there)
     state = TimeState()
     parts = [model(part, there, state=state) for part in tokens.split(chunks, dim=1)]
     assert state.num_frames == 4
@@ -99,9 +100,10 @@ def test_periodic_processor_commutes_with_shifts_of_tokens(kind):
     assert torch.allclose(rolled, torch.roll(model(tokens, there), (2, 3), (2, 3)))
 
 
-def test_checkpointing_changes_nothing():
-    there = grid((3, 4))
-    model, tokens = make(), tokens_on(there)
+@pytest.mark.parametrize("kind", PROCESSORS)
+def test_checkpointing_changes_nothing(kind):
+    there = grid((3, 4), "wall")
+    model, tokens = make(kind), tokens_on(there)
     gradients = []
     for enabled in (False, True):
         model.checkpointing = enabled
@@ -111,9 +113,10 @@ def test_checkpointing_changes_nothing():
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 
 
-def test_one_frame_models_have_no_time_attention():
+@pytest.mark.parametrize("kind", PROCESSORS)
+def test_one_frame_models_have_no_time_attention(kind):
     there = grid((3, 4))
-    model = make(context=1)
+    model = make(kind, context=1)
     model(tokens_on(there, frames=1), there).sum().backward()
     assert all(p.grad is not None for p in model.parameters())
 

@@ -234,3 +234,12 @@ def test_a_baseline_trains_and_loads_by_name(small, tmp_path):
     assert train(config, tmp_path / "run", resume=True, console=QUIET).status == "finished"
     with pytest.raises(ConfigError, match="no model 'unit'; did you mean 'unet'"):
         train(small(model__name="unit"), tmp_path / "other", console=QUIET)
+
+
+def test_cvit_trains_and_loads(small, tmp_path):
+    config = small(
+        model__name="cvit", model__tokenizer="ckm", model__size="mini", train__updates=2,
+        valid__every=2,
+    )  # fmt: skip
+    train(config, tmp_path / "run", console=QUIET)
+    assert ot.load(tmp_path / "run").patches == (4, 8)

@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import nn
 
+from overtone.acceptance import short_patch
 from overtone.domain import BoundarySpec, Domain, per_axis
 from overtone.errors import OvertoneError, PatchError
 from overtone.flexify.bias import find_tables
@@ -24,7 +25,6 @@ from overtone.flexify.patching import (
     Patching,
     find_patchings,
     require_makeable,
-    short,
 )
 from overtone.flexify.positions import find_positions, grid_of
 from overtone.flexify.sizes import find_sizes, stored_grid
@@ -144,7 +144,7 @@ def _patching(
     given = [patches] if isinstance(patches, int) else list(patches)
     sizes = dict.fromkeys([per_axis(patch, len(base), "patch") for patch in given] + [base])
     if not given:
-        raise PatchError(f"patches is empty; expected some, such as (4, 8, {short(base)})")
+        raise PatchError(f"patches is empty; expected some, such as (4, 8, {short_patch(base)})")
     for patch in sizes:
         require_makeable(patch, base, mode)
     # A domain reads the boundaries, and refuses what is none; its other entries do not matter.

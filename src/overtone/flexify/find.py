@@ -9,9 +9,9 @@ from typing import Any
 
 from torch import nn
 
+from overtone.acceptance import short_patch
 from overtone.errors import OvertoneError, PatchError
 from overtone.flexify.layers import Conv, ConvTranspose
-from overtone.flexify.patching import short
 
 MOST_LISTED = 8
 
@@ -35,8 +35,8 @@ def find_decoder(model: nn.Module, name: str, base: tuple[int, ...]) -> Any:
         if module.out_features % math.prod(base):
             raise PatchError(
                 f"decoder '{name}' gives {module.out_features} values for each token, no multiple "
-                f"of the {math.prod(base)} cells of a patch {short(base)}: it can't be what makes "
-                f"the patches. {describe_candidates(model)}"
+                f"of the {math.prod(base)} cells of a patch {short_patch(base)}: it can't be what "
+                f"makes the patches. {describe_candidates(model)}"
             )
         return module
     if not isinstance(module, ConvTranspose):
@@ -112,7 +112,7 @@ def _require_patches(module: Any, name: str, role: str, model: nn.Module) -> Non
 
 
 def _describe(name: str, module: Any) -> str:
-    kernel, stride = short(tuple(module.kernel_size)), short(tuple(module.stride))
+    kernel, stride = short_patch(tuple(module.kernel_size)), short_patch(tuple(module.stride))
     return f"'{name}' ({type(module).__name__}, kernel {kernel}, stride {stride})"
 
 

@@ -17,6 +17,7 @@ from typing import Literal, TypeVar
 
 from torch import nn
 
+from overtone.acceptance import short_patch
 from overtone.domain import per_axis
 from overtone.errors import PatchError
 from overtone.tokenizers import DecoderRule
@@ -88,8 +89,8 @@ class Patching:
         """Note the grid that the encoder reads; the patch must divide it."""
         if any(n % p for n, p in zip(cells, self.patch, strict=True)):
             raise PatchError(
-                f"patch {short(self.patch)} does not divide the grid of {cells} cells, so the "
-                "output would lie on another grid; choose a patch that does, or pad the input"
+                f"patch {short_patch(self.patch)} does not divide the grid of {cells} cells, so "
+                "the output would lie on another grid; choose a patch that does, or pad the input"
             )
         self.cells = cells
 
@@ -97,10 +98,10 @@ class Patching:
         """A patch as one int for each axis, if the layers can make it."""
         sizes = per_axis(patch, self.ndim, "patch")
         if sizes not in self.patches and not allow_untrained:
-            known = ", ".join(str(short(p)) for p in self.patches)
+            known = ", ".join(str(short_patch(p)) for p in self.patches)
             raise PatchError(
-                f"the model was not flexified for patch {short(sizes)}; it knows {known}. Name it "
-                "in flexify(patches=...), or try it with allow_untrained=True"
+                f"the model was not flexified for patch {short_patch(sizes)}; it knows {known}. "
+                "Name it in flexify(patches=...), or try it with allow_untrained=True"
             )
         require_makeable(sizes, self.base, self.mode)
         return sizes
@@ -148,14 +149,9 @@ def find_patchings(model: nn.Module) -> list[Patching]:
 def require_makeable(patch: tuple[int, ...], base: tuple[int, ...], mode: Mode) -> None:
     """Refuse a patch that a base kernel can't make."""
     if min(patch) < 1:
-        raise PatchError(f"patch is {short(patch)}; expected positive sizes")
+        raise PatchError(f"patch is {short_patch(patch)}; expected positive sizes")
     if mode == "csm" and any(p > k for p, k in zip(patch, base, strict=True)):
         raise PatchError(
-            f"patch {short(patch)} is larger than the kernel {short(base)}: in mode 'csm' cells "
-            "between would be ignored; choose smaller patches, or mode='ckm'"
+            f"patch {short_patch(patch)} is larger than the kernel {short_patch(base)}: in mode "
+            "'csm' cells between would be ignored; choose smaller patches, or mode='ckm'"
         )
-
-
-def short(patch: tuple[int, ...]) -> int | tuple[int, ...]:
-    """One int where all axes agree."""
-    return patch[0] if len(set(patch)) == 1 else patch

@@ -15,9 +15,10 @@ from typing import Any
 
 from torch import nn
 
+from overtone.acceptance import short_patch
 from overtone.errors import PatchError
 from overtone.flexify.find import nearest
-from overtone.flexify.patching import Patching, short
+from overtone.flexify.patching import Patching
 from overtone.flexify.swap import View
 
 GRID_NAMES = ("grid_size", "token_grid", "grid")
@@ -133,7 +134,7 @@ def _fits(value: Any, expected: tuple[int, ...] | int | None) -> bool:
         return False
     if isinstance(expected, int):
         return value == expected
-    return value == short(expected) if isinstance(value, int) else tuple(value) == expected
+    return value == short_patch(expected) if isinstance(value, int) else tuple(value) == expected
 
 
 def _require_fit(name: str, value: Any, kind: str, expected: tuple[int, ...] | int | None) -> None:

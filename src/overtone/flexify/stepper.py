@@ -14,9 +14,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from overtone.acceptance import short_patch
 from overtone.domain import Domain, Window
 from overtone.errors import DomainError, OvertoneError, PatchError
-from overtone.flexify.patching import find_patchings, patch, short
+from overtone.flexify.patching import find_patchings, patch
 from overtone.grid import PatchGrid
 from overtone.normalize import Statistics, statistics
 from overtone.ops.padding import take
@@ -83,7 +84,7 @@ class FlexibleStepper(nn.Module):
     def patches(self) -> tuple[Patch, ...]:
         """The patches that the model was flexified for."""
         (patching,) = find_patchings(self.model)
-        return tuple(short(size) for size in patching.patches)
+        return tuple(short_patch(size) for size in patching.patches)
 
     def forward(
         self,
@@ -164,9 +165,9 @@ class FlexibleStepper(nn.Module):
         expected = (fields.shape[0], *fields.shape[2:])
         if tuple(frame.shape) != expected:
             raise DomainError(
-                f"at patch {short(grid.patch)} the model gives {tuple(frame.shape)}, expected "
-                f"(B, C, *space) = {expected}: an output on the grid of the input. Convert it with "
-                "to_frame=..., and check that flexify(..., decoder=...) names the right layer"
+                f"at patch {short_patch(grid.patch)} the model gives {tuple(frame.shape)}, "
+                f"expected (B, C, *space) = {expected}: an output on the grid of the input. Convert "
+                "it with to_frame=..., and check that flexify(..., decoder=...) names the right layer"
             )
         return _roll(frame, tuple(-start for start in grid.start))
 

@@ -16,8 +16,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from overtone.acceptance import short_patch
 from overtone.errors import OvertoneError
-from overtone.flexify.patching import ATTACHED, Patching, short
+from overtone.flexify.patching import ATTACHED, Patching
 
 Computation = Callable[[Any, Tensor, Patching], Tensor]
 """A module's forward at a patch other than its base."""
@@ -60,7 +61,7 @@ def flexible_class(base: type, names: tuple[str, ...], computes: bool) -> type:
 
     def extra_repr(self: Any) -> str:
         own = self._overtone
-        known = ", ".join(str(short(size)) for size in own.patching.patches)
+        known = ", ".join(str(short_patch(size)) for size in own.patching.patches)
         notes = [f"{own.patching.mode} at patches {known}"] if computes else []
         notes += [f"following the patch: {', '.join(names)}"] if names else []
         return "; ".join(filter(None, [base.extra_repr(self), *notes]))

@@ -1,7 +1,5 @@
-"""Between tokens and tokens: transformers with full (`vit`) or axial spatial attention."""
+"""Between tokens and tokens: blocks that mix space by attention, full or local, or by spectra."""
 
-from overtone.processors.transformer import SPACE_ATTENTION, TimeState, Transformer
-
-PROCESSORS = tuple(SPACE_ATTENTION)
+from overtone.processors.transformer import PROCESSORS, TimeState, Transformer
 
 __all__ = ["PROCESSORS", "TimeState", "Transformer"]

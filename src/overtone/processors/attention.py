@@ -56,20 +56,22 @@ class Heads(nn.Module):
         self.k_norm = nn.LayerNorm(dim // num_heads, bias=False)
         self.out = ScaledLinear(dim, dim, scale=scale)
 
-    def queries(self, x: Tensor, rotation: Tensor) -> Tensor:
+    def queries(self, x: Tensor, rotation: Tensor | None) -> Tensor:
         """Rotated queries `(..., num_heads, head_dim)`.
 
         Args:
             x: tokens `(..., dim)`.
-            rotation: `(..., head_dim / 2, 2)`, broadcast against `x` without its last axis.
+            rotation: `(..., head_dim / 2, 2)`, broadcast against `x` without its last axis; None
+                where positions are in the tokens themselves.
         """
-        q = self.q(x).unflatten(-1, (self.num_heads, -1))
-        return rotate(self.q_norm(q), rotation.unsqueeze(-3))
+        q = self.q_norm(self.q(x).unflatten(-1, (self.num_heads, -1)))
+        return q if rotation is None else rotate(q, rotation.unsqueeze(-3))
 
-    def keys_values(self, x: Tensor, rotation: Tensor) -> tuple[Tensor, Tensor]:
+    def keys_values(self, x: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor]:
         """Rotated keys, and values, each `(..., num_heads, head_dim)`; arguments as `queries`."""
         k, v = (layer(x).unflatten(-1, (self.num_heads, -1)) for layer in (self.k, self.v))
-        return rotate(self.k_norm(k), rotation.unsqueeze(-3)), v
+        k = self.k_norm(k)
+        return k if rotation is None else rotate(k, rotation.unsqueeze(-3)), v
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, axis: int, *, causal: bool = False) -> Tensor:

@@ -10,18 +10,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from overtone.grid import PatchGrid
 from overtone.processors.attention import Heads, attend
 
 
 class AxialAttention(Heads):
     """Attention along each axis of a frame, averaged."""
 
-    def forward(self, x: Tensor, rotation: Tensor) -> Tensor:
+    def forward(self, x: Tensor, rotation: Tensor, grid: PatchGrid) -> Tensor:
         """Mix the tokens of each frame.
 
         Args:
             x: `(B, T, *grid, dim)`.
             rotation: `(*grid, head_dim / 2, 2)`.
+            grid: the patch grid; all that matters of it is in the rotation.
         """
         q, (k, v) = self.queries(x, rotation), self.keys_values(x, rotation)
         grid_axes = range(2, x.dim() - 1)

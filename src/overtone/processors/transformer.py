@@ -1,6 +1,6 @@
 """The processor: a stack of blocks between encoder and decoder.
 
-A block is time attention, then spatial attention with a SwiGLU in parallel:
+A block is time attention, then spatial mixing with a SwiGLU in parallel:
 
     x ← x + Time(norm(x)),   x ← x + Space(n) + MLP(n),  n = norm(x)
 
@@ -17,15 +17,15 @@ from torch.utils.checkpoint import checkpoint
 
 from overtone.grid import PatchGrid
 from overtone.ops.memory import release_freed
+from overtone.processors.afno import SpectralMixing
 from overtone.processors.attention import DropPath, Heads, SwiGLU, attend
 from overtone.processors.axial import AxialAttention
 from overtone.processors.rope import space_rotation, time_rotation
+from overtone.processors.swin import WindowAttention
 from overtone.processors.vit import FullAttention
 
-SPACE_ATTENTION: dict[str, type[FullAttention] | type[AxialAttention]] = {
-    "vit": FullAttention,
-    "axial": AxialAttention,
-}
+PROCESSORS = ("vit", "axial", "swin", "afno")
+"""Kinds of spatial mixing: full, axial and windowed attention, and spectral mixing."""
 
 
 class TimeState:
@@ -88,11 +88,11 @@ class TimeAttention(Heads):
 
 
 class Block(nn.Module):
-    """Time attention, then spatial attention beside an MLP.
+    """Time attention, then spatial mixing beside an MLP.
 
     Args:
         dim, num_heads, mlp_dim: widths; `mlp_dim` is the hidden width of the SwiGLU.
-        space: class of the spatial attention.
+        space: the spatial mixing; called with tokens, their rotation and the patch grid.
         block: number of the block.
         causal: whether time attention is.
         with_time: whether there is time attention at all; a model of one frame has none.
@@ -105,7 +105,7 @@ class Block(nn.Module):
         num_heads: int,
         mlp_dim: int,
         *,
-        space: type[FullAttention] | type[AxialAttention],
+        space: nn.Module,
         block: int,
         causal: bool,
         with_time: bool,
@@ -118,13 +118,14 @@ class Block(nn.Module):
             self.time_norm = nn.LayerNorm(dim)
             self.time = TimeAttention(dim, num_heads, scale=layer_scale, block=block, causal=causal)
         self.norm = nn.LayerNorm(dim)
-        self.space = space(dim, num_heads, scale=layer_scale)
+        self.space = space
         self.mlp = SwiGLU(dim, mlp_dim, scale=layer_scale)
         self.drop_path = DropPath(drop_path)
 
     def forward(
         self,
         x: Tensor,
+        grid: PatchGrid,
         space_rotation: Tensor,
         time_rotation: Tensor,
         last_only: bool,
@@ -136,20 +137,41 @@ class Block(nn.Module):
             y = self.time(self.time_norm(x), time_rotation, last_only=last_only, state=state)
             residual = residual + self.drop_path(y)
         y = self.norm(residual)
-        return residual + self.drop_path(self.space(y, space_rotation) + self.mlp(y))
+        return residual + self.drop_path(self.space(y, space_rotation, grid) + self.mlp(y))
+
+
+def _space(
+    kind: str,
+    dim: int,
+    num_heads: int,
+    *,
+    scale: float,
+    block: int,
+    window: int,
+    mode_blocks: int,
+) -> nn.Module:
+    """The spatial mixing of a block; windows are shifted in every other one."""
+    if kind == "afno":
+        return SpectralMixing(dim, mode_blocks=mode_blocks, scale=scale)
+    if kind == "swin":
+        shifted = block % 2 == 1
+        return WindowAttention(dim, num_heads, scale=scale, window=window, shifted=shifted)
+    return {"vit": FullAttention, "axial": AxialAttention}[kind](dim, num_heads, scale=scale)
 
 
 class Transformer(nn.Module):
     """The stack of blocks, with a norm at its end.
 
     Args:
-        kind: spatial attention, `"vit"` (full) or `"axial"`.
+        kind: spatial mixing, one of `PROCESSORS`.
         dim, num_heads, num_blocks, mlp_dim: sizes.
         context: number of frames it is built for; with one there is no time attention.
         causal: whether time attention is.
         max_turns: highest spatial frequency of the rotary encoding, in turns per domain.
         layer_scale: initial scale of the residual branches.
         drop_path: rate of the last block; it grows linearly from 0 at the first.
+        window: most tokens of a window along an axis, for `"swin"`.
+        mode_blocks: blocks of channels of the spectral network, for `"afno"`.
     """
 
     def __init__(
@@ -165,6 +187,8 @@ class Transformer(nn.Module):
         max_turns: int = 16,
         layer_scale: float = 0.1,
         drop_path: float = 0.0,
+        window: int = 8,
+        mode_blocks: int = 8,
     ):
         super().__init__()
         self.head_dim = dim // num_heads
@@ -175,7 +199,15 @@ class Transformer(nn.Module):
                 dim,
                 num_heads,
                 mlp_dim,
-                space=SPACE_ATTENTION[kind],
+                space=_space(
+                    kind,
+                    dim,
+                    num_heads,
+                    scale=layer_scale,
+                    block=i,
+                    window=window,
+                    mode_blocks=mode_blocks,
+                ),
                 block=i,
                 causal=causal,
                 with_time=context > 1,
@@ -209,7 +241,8 @@ class Transformer(nn.Module):
         space = space_rotation(grid, self.head_dim, self.max_turns, tokens)
         time = time_rotation(first, tokens.shape[1], self.head_dim, tokens)
         for i, block in enumerate(self.blocks):
-            arguments = (tokens, space, time, last_only and i == len(self.blocks) - 1, state)
+            last = last_only and i == len(self.blocks) - 1
+            arguments = (tokens, grid, space, time, last, state)
             if self.checkpointing and torch.is_grad_enabled():
                 tokens = checkpoint(block, *arguments, use_reentrant=False)
                 if tokens.device.type == "cpu" and not torch.compiler.is_compiling():

@@ -30,6 +30,7 @@ from overtone.domain import Domain
 from overtone.emulator import build
 from overtone.errors import ConfigError, suggest
 from overtone.info import machine
+from overtone.models import build_cvit
 from overtone.processors import PROCESSORS
 from overtone.progress import bars
 from overtone.storage import load_folder
@@ -210,22 +211,23 @@ def make_model(config: ModelConfig, domain: Domain) -> Any:
     """The untrained model of a configuration."""
     if config.is_baseline:
         if config.name not in BASELINES:
-            known = [*PROCESSORS, *BASELINES]
+            known = [*PROCESSORS, "cvit", *BASELINES]
             raise ConfigError(
                 f"there is no model '{config.name}'{suggest(config.name, known)}; model.name is "
                 f"one of {', '.join(known)}"
             )
-        options = {"size": config.size, **config.baseline}
+        options = {"size": config.size, **config.other}
         return create(config.name, domain=domain, context=config.context, **options)
-    return build(
-        config.name,
-        tokenizer=config.tokenizer,
-        patches=config.patches,
-        size=config.size,
-        domain=domain,
-        context=config.context,
-        **config.options(),
-    )
+    common: dict[str, Any] = {
+        "domain": domain,
+        "tokenizer": config.tokenizer,
+        "patches": config.patches,
+        "size": config.size,
+        "context": config.context,
+    }
+    if config.name == "cvit":
+        return build_cvit(**common, **config.other)
+    return build(config.name, **common, **config.options())
 
 
 def read(config: RunConfig, path: Path | str, split: str, *, horizon: int) -> WellFolder:
