@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "overtone"
 LAYERS = [
     {"errors", "version", "cache", "progress", "atomic"},
     {"domain", "results"},
-    {"grid", "samples"},
+    {"grid", "samples", "diagnosis"},
     {"schedules"},
     {"ops", "acceptance"},
     {"tokenizers", "processors", "solvers", "metrics", "normalize", "storage", "theory"},
@@ -29,8 +29,9 @@ LAYERS = [
     {"info", "loading", "config", "theory_figure"},
     {"recipes"},
     {"train", "evaluate"},
-    {"report"},
-    {"demo", "cli_data", "cli_train", "cli_evaluate"},
+    {"report", "diagnose"},
+    {"diagnose_figure"},
+    {"demo", "cli_data", "cli_train", "cli_evaluate", "cli_diagnose"},
     {"cli"},
     {"__main__", "__init__"},
 ]
@@ -85,6 +86,7 @@ def test_public_names_exist_and_are_sorted():
 def test_the_list_of_commands():
     assert sorted(command.callback.__name__ for command in app.registered_commands) == [
         "demo",
+        "diagnose",
         "evaluate",
         "info",
         "rollout",

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from overtone.cli_data import app as data_app
+from overtone.cli_diagnose import diagnose
 from overtone.cli_evaluate import evaluate, rollout, theory
 from overtone.cli_train import train
 from overtone.errors import OvertoneError
@@ -27,7 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app)
-for command in (train, evaluate, rollout, theory):
+for command in (train, evaluate, rollout, diagnose, theory):
     app.command()(command)
 
 

@@ -163,6 +163,13 @@ def parse_fields(text: str) -> tuple[FieldSpec, ...]:
 @contextmanager
 def open_source(path: str | Path, fields: tuple[FieldSpec, ...]) -> Iterator[Source]:
     """Open a file of arrays for as long as the `with` block lasts."""
+    with open_arrays(path) as arrays:
+        yield _arrange(arrays, fields, Path(path))
+
+
+@contextmanager
+def open_arrays(path: str | Path) -> Iterator[Mapping[str, Any]]:
+    """The arrays of a file by name, those of an `.npz` in memory, others as they are sliced."""
     path = Path(path)
     if not path.exists():
         raise DataError(f"'{path}' does not exist; expected a file that ends in {_formats()}")
@@ -170,7 +177,7 @@ def open_source(path: str | Path, fields: tuple[FieldSpec, ...]) -> Iterator[Sou
     if path.suffix not in openers:
         raise DataError(f"'{path}' is of no known kind; expected a name that ends in {_formats()}")
     with openers[path.suffix](path) as arrays:
-        yield _arrange(arrays, fields, path)
+        yield arrays
 
 
 @contextmanager
@@ -308,4 +315,4 @@ def _formats() -> str:
     return f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
 
 
-__all__ = ["FORMATS", "Source", "import_arrays", "open_source", "parse_fields"]
+__all__ = ["FORMATS", "Source", "import_arrays", "open_arrays", "open_source", "parse_fields"]

@@ -166,8 +166,9 @@ class FlexibleStepper(nn.Module):
         if tuple(frame.shape) != expected:
             raise DomainError(
                 f"at patch {short_patch(grid.patch)} the model gives {tuple(frame.shape)}, "
-                f"expected (B, C, *space) = {expected}: an output on the grid of the input. Convert "
-                "it with to_frame=..., and check that flexify(..., decoder=...) names the right layer"
+                f"expected (B, C, *space) = {expected}: an output on the grid of the input. "
+                "Convert it with to_frame=..., and check that flexify(..., decoder=...) names the "
+                "right layer"
             )
         return _roll(frame, tuple(-start for start in grid.start))
 

@@ -2,7 +2,8 @@
 
 from overtone.metrics.artifacts import Fold, HarmonicGrowth, HarmonicPool, HarmonicTracker, fold
 from overtone.metrics.bands import BANDS, band_edges, band_energy, bsmse, bsnmse
-from overtone.metrics.harmonics import HarmonicExcess, Period, find_period, harmonic_excess
+from overtone.metrics.harmonics import HarmonicExcess, harmonic_excess
+from overtone.metrics.periods import Period, PeriodFinder, find_period
 from overtone.metrics.pointwise import (
     mae,
     mse,
@@ -23,6 +24,7 @@ __all__ = [
     "HarmonicPool",
     "HarmonicTracker",
     "Period",
+    "PeriodFinder",
     "Spectrum",
     "axis_spectrum",
     "band_edges",

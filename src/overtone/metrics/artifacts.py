@@ -8,7 +8,7 @@ per step: what it holds does not grow with the rollout but for those.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -109,16 +109,22 @@ class HarmonicTracker:
         """Frames taken so far."""
         return len(self._tracks[0].excess) if self._tracks else 0
 
-    def update(self, residual: Tensor) -> None:
-        """Take the residual of the next step, `(..., *space)`."""
-        grid = grid_of(residual, self.ndim)
-        if self._grid is None:
-            self._grid = grid
-            self._tracks = [_Track(check_patch(patch, grid)) for patch in self.patches]
-        if grid != self._grid:
-            raise DomainError(f"residual on a grid of {grid} cells after ones of {self._grid}")
+    def update(self, residual: Tensor | Iterable[Tensor]) -> None:
+        """Take the residual of the next step, `(..., *space)`.
+
+        It may come some samples at a time. A step without any does not count.
+        """
+        for part in [residual] if isinstance(residual, Tensor) else residual:
+            grid = grid_of(part, self.ndim)
+            if self._grid is None:
+                self._grid = grid
+                self._tracks = [_Track(check_patch(patch, grid)) for patch in self.patches]
+            if grid != self._grid:
+                raise DomainError(f"residual on a grid of {grid} cells after ones of {self._grid}")
+            for track in self._tracks:
+                track.add(part, self._wraps)
         for track in self._tracks:
-            track.update(residual, self._wraps)
+            track.end_step()
 
     def results(self) -> dict[Patch, HarmonicGrowth]:
         """What was seen so far, for each patch."""
@@ -155,20 +161,35 @@ class _Track:
         self.excess: list[float] = []
         self.power: list[float] = []
         self._spectrum: Tensor | None = None
+        self._step: Tensor | None = None
+        self._rows = 0
         self._cells = torch.zeros(2, *patch, dtype=torch.float64)
+        self._step_cells = torch.zeros_like(self._cells)
         self._lattice: Lattice | None = None
 
-    def update(self, residual: Tensor, wraps: tuple[bool, ...]) -> None:
+    def add(self, residual: Tensor, wraps: tuple[bool, ...]) -> None:
+        """Take some samples of the current step."""
         power, self._lattice = patch_power(residual, self.patch, wraps)
-        pooled = pool_power(power)
-        plain = power.reshape(-1, power.shape[-1]).mean(dim=0)
-        verdict = judge_power(torch.stack([pooled, plain]), self._lattice, self.patch)
-        self.excess.append(verdict.excess[0].item())
-        self.power.append(verdict.power[1].item())
-        self._spectrum = pooled if self._spectrum is None else self._spectrum + pooled
+        power = power.reshape(-1, power.shape[-1])
+        pooled = torch.stack([len(power) * pool_power(power), power.sum(dim=0)])
+        self._step = pooled if self._step is None else self._step + pooled
+        self._rows += len(power)
         cell = fold(residual, self.patch, ndim=len(self.patch))
         for i, values in enumerate((cell.mean, cell.mean_square)):
-            self._cells[i] += values.reshape(-1, *self.patch).mean(dim=0)
+            self._step_cells[i] += values.reshape(-1, *self.patch).sum(dim=0)
+
+    def end_step(self) -> None:
+        """Judge the current step; all its samples and fields have the same weight."""
+        if self._step is None or self._lattice is None:
+            return
+        pooled = self._step / self._rows
+        verdict = judge_power(pooled, self._lattice, self.patch)
+        self.excess.append(verdict.excess[0].item())
+        self.power.append(verdict.power[1].item())
+        self._spectrum = pooled[0] if self._spectrum is None else self._spectrum + pooled[0]
+        self._cells += self._step_cells / self._rows
+        self._step, self._rows = None, 0
+        self._step_cells.zero_()
 
     def result(self) -> HarmonicGrowth:
         assert self._spectrum is not None

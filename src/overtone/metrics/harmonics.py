@@ -18,20 +18,20 @@ that says less. Heights are clipped at 30 dB for `z`, so that one strong wave of
 taken for a lattice.
 
 What this does not see: an artifact whose sign changes at random from patch to patch has no lines.
-Its energy does; pass `residual.square()` to look for that.
+Its energy does; `periods.py` looks for both.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from overtone.errors import DomainError, PatchError
-from overtone.metrics.lattice import CLIFF, MIN_MODES, Lattice, Look, check_patch, patch_power
+from overtone.errors import DomainError
+from overtone.metrics.lattice import MIN_MODES, Lattice, Look, check_patch, patch_power
+from overtone.metrics.radial import CLIFF
 from overtone.metrics.spectrum import Periodic, wrapping
 
 Patch = int | tuple[int, ...]
@@ -44,12 +44,6 @@ CLIP = 7.0
 
 FLOOR = 1e-20
 """Power of white noise, as a share of the residual's, that is added to hide rounding errors."""
-
-ALPHA = 1e-3
-"""Chance of a false alarm that `find_period` allows over all periods it tries."""
-
-MAX_PERIOD = 64
-"""Largest period that `find_period` tries unless told."""
 
 MIN_SPREAD = 0.02
 """Differences of log-power that are never taken for more than rounding or curvature."""
@@ -87,23 +81,6 @@ class HarmonicExcess:
     share: Tensor
 
 
-@dataclass(frozen=True)
-class Period:
-    """What `find_period` found.
-
-    Attributes:
-        patch: the period, or None if there is no grid artifact.
-        excess: dB of the period's lattice; of the most suspicious one if there is no artifact.
-        p_value: chance of a false alarm, all candidates considered.
-        z: for each candidate, the score of its own harmonics.
-    """
-
-    patch: Patch | None
-    excess: float
-    p_value: float
-    z: dict[Patch, float]
-
-
 def harmonic_excess(
     residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic = True
 ) -> HarmonicExcess:
@@ -136,52 +113,6 @@ def judge_power(power: Tensor, lattice: Lattice, patch: tuple[int, ...]) -> Harm
     return HarmonicExcess(patch, excess, z, p_value, artifact, share)
 
 
-def find_period(
-    residual: Tensor,
-    candidates: Iterable[Patch] | None = None,
-    *,
-    ndim: int,
-    periodic: Periodic = True,
-    alpha: float = ALPHA,
-) -> Period:
-    """The period of the grid that left its mark in a residual, if there is one.
-
-    Each candidate is judged by its own harmonics, those that are on no finer lattice. The most
-    significant one is taken, or, among its significant multiples, the coarsest: a grid of 16 also
-    excites the harmonics of 8 and 4, but not the other way round.
-
-    Args:
-        residual: `(..., *space)`; the spectra of all leading indices are pooled, each with the
-            same weight.
-        candidates: periods to try; all from 2 to 64 that fit at least four times along each axis
-            by default.
-        ndim: number of spatial axes.
-        periodic: axes that are not are windowed.
-        alpha: chance of a false alarm, over all candidates together.
-    """
-    shape, wraps = grid_of(residual, ndim), wrapping(periodic, ndim)
-    if candidates is None:
-        candidates = range(2, min(MAX_PERIOD, min(shape) // 4) + 1)
-    patches = list(dict.fromkeys(candidates))
-    if not patches:
-        raise PatchError(f"no period to try on a grid of {shape} cells; give candidates")
-    scores, excesses, tests = {}, {}, 0
-    for patch in patches:
-        sizes = check_patch(patch, shape)
-        power, lattice = patch_power(residual, sizes, wraps)
-        white = _whiten(pool_power(power)[None], lattice)
-        excess, z = _best_look(white, lattice.own_looks)
-        scores[patch], excesses[patch] = z.item(), excess.item()
-        tests += len(lattice.own_looks)
-    chance = {p: min(1.0, tests * upper_tail(torch.tensor(z)).item()) for p, z in scores.items()}
-    best = max(patches, key=lambda p: scores[p])
-    if chance[best] >= alpha:
-        return Period(None, excesses[best], chance[best], scores)
-    multiples = [p for p in patches if chance[p] < alpha and _is_multiple(p, best)]
-    best = max(multiples, key=lambda p: math.prod(check_patch(p, shape)))
-    return Period(best, excesses[best], chance[best], scores)
-
-
 def pool_power(power: Tensor) -> Tensor:
     """The mean spectrum `(N,)` of `(..., N)`, each scaled to unit variance first."""
     rows = power.reshape(-1, power.shape[-1])
@@ -207,33 +138,44 @@ def grid_of(residual: Tensor, ndim: int) -> tuple[int, ...]:
 
 def _judge_rows(power: Tensor, lattice: Lattice) -> tuple[Tensor, Tensor, Tensor]:
     """Excess in dB, z and the artifact's power of rows `(B, N)`."""
-    white = _whiten(power, lattice)
-    excess, z = _best_look(white, lattice.looks)
+    white = flatten_power(power, lattice)
+    excess, z = best_look(white, lattice.looks)
     return excess, z, _artifact_power(power, white, lattice)
 
 
-def _best_look(white: Tensor, looks: tuple[Look, ...]) -> tuple[Tensor, Tensor]:
-    """Excess in dB and z of a lattice at its most conspicuous, 0 if there is nothing to look at."""
+def best_look(
+    white: Tensor, looks: tuple[Look, ...], *, margin: float = MARGIN
+) -> tuple[Tensor, Tensor]:
+    """Excess in dB and z of a lattice at its most conspicuous, 0 if there is nothing to look at.
+
+    Args:
+        white: flattened log-spectra `(B, N)`.
+        looks: modes to look at, and what to compare them with.
+        margin: how far to stand above the highest shifted lattice, in e-folds.
+    """
     if not looks:
         return white.new_zeros(len(white)), white.new_zeros(len(white))
-    seen = [_stand_out(white, look) for look in looks]
+    seen = [_stand_out(white, look, margin) for look in looks]
     # Few modes have a large excess by chance, so single axes count for significance only.
     excess = torch.stack([excess for excess, _ in seen[:2]]).amax(dim=0)
     return excess, torch.stack([z for _, z in seen]).amax(dim=0)
 
 
-def _whiten(power: Tensor, lattice: Lattice) -> Tensor:
+def flatten_power(power: Tensor, lattice: Lattice) -> Tensor:
+    """Log-power `(B, N)` less its radial profile; NaN at a cliff of the spectrum."""
     total = power.sum(dim=-1, keepdim=True)
     floor = FLOOR * total / power.shape[-1] + 1e-300
     return lattice.flatten((power + floor).log())
 
 
-def _stand_out(white: Tensor, look: Look) -> tuple[Tensor, Tensor]:
+def _stand_out(white: Tensor, look: Look, margin: float) -> tuple[Tensor, Tensor]:
     """Excess in dB and z of some lattice modes in flattened log-spectra `(B, N)`."""
     around = white[:, look.neighbours].sort(dim=-1)[0]
     num_shifts = around.shape[-1]
     middle = around[..., (num_shifts - 1) // 2]
-    steady = around[..., 3 * num_shifts // 4] - around[..., num_shifts // 4] < CLIFF
+    spread = around[..., 3 * num_shifts // 4] - around[..., num_shifts // 4]
+    known = around.isfinite().all(dim=-1) & white[:, look.modes].isfinite()
+    steady = known & (spread < CLIFF)
     num_modes = steady.sum(dim=-1).double()
 
     def mean(values: Tensor) -> Tensor:
@@ -255,11 +197,11 @@ def _stand_out(white: Tensor, look: Look) -> tuple[Tensor, Tensor]:
     typical = (score - level) / (noise * (1 + num_modes / look.distinct).sqrt())
     # The highest of so many normal variables, of which half are distinct, lies about so high.
     usual = math.sqrt(2 * math.log(max(num_shifts / 2, 2)))
-    highest = (score - shifted.amax(dim=-1) - MARGIN) / noise + usual
+    highest = (score - shifted.amax(dim=-1) - margin) / noise + usual
     freedom = (num_modes * (num_shifts - 1) / 2).clamp(1, look.distinct - 1)
     z = _normal_score(torch.minimum(typical, highest), freedom)
     # A flat spectrum, such as that of a constant, has nothing to stand out of.
-    judged = (num_modes >= MIN_MODES) & (height.abs().amax(dim=-1) > 0)
+    judged = (num_modes >= MIN_MODES) & (steady & (height != 0)).any(dim=-1)
     return DECIBEL * (mean(height) - level), torch.where(judged, z, 0.0)
 
 
@@ -271,6 +213,7 @@ def _normal_score(t: Tensor, freedom: Tensor) -> Tensor:
 
 def _artifact_power(power: Tensor, white: Tensor, lattice: Lattice) -> Tensor:
     """Power on the lattice above what its neighbourhood lets expect."""
+    white = white.nan_to_num(0.0)
     around = white[:, lattice.neighbours]
     middle = around.median(dim=-1, keepdim=True)[0]
     mean = (around - middle).clamp(-CLIP, CLIP).exp().mean(dim=-1) * middle[..., 0].exp()
@@ -278,12 +221,3 @@ def _artifact_power(power: Tensor, white: Tensor, lattice: Lattice) -> Tensor:
     # power / exp(white) is the radial profile; the floor drops out where there is any power.
     ratio = mean / white[:, lattice.modes].exp()
     return ((on_lattice - on_lattice * ratio) * lattice.weight).sum(dim=-1).clamp(min=0.0)
-
-
-def _is_multiple(patch: Patch, of: Patch) -> bool:
-    sizes = (patch,) if isinstance(patch, int) else patch
-    others = (of,) if isinstance(of, int) else of
-    if len(sizes) != len(others):
-        length = max(len(sizes), len(others))
-        sizes, others = sizes * (length // len(sizes)), others * (length // len(others))
-    return all(p % q == 0 for p, q in zip(sizes, others, strict=True))

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from overtone.domain import per_axis
 from overtone.errors import PatchError
+from overtone.metrics.radial import RadialProfile, lay_profile
 from overtone.metrics.spectrum import mode_power, wavenumber_norm
 
 NEIGHBOURS = {1: 12, 2: 20, 3: 26}
@@ -36,16 +37,6 @@ MIN_NEIGHBOURS = 4
 
 MIN_MODES = 2
 """Fewer modes are no lattice: one can't be told from a wave."""
-
-CLIFF = 5.0
-"""Shells, or the quartiles of a neighbourhood, so many e-folds apart are an edge of the spectrum.
-
-Modes there, or in a spectrum of which every other mode is empty, are left out.
-"""
-
-SHELL_MODES = 8
-SHELL_RATIO = 2**0.25
-"""A shell of the radial profile has at least so many modes and spans at least such a ratio."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,29 +65,27 @@ class Lattice:
         modes: `(M,)`, without the mean.
         neighbours: `(M, K)`: off-lattice modes around each.
         along: `(M, L)`: off-lattice modes along its axis, for those that lie along one.
+        harmonics: `(M, d)`: which multiple of 1/patch it is along each axis.
         own: `(M,)` bool: on no finer lattice.
         axis: `(M,)`: the axis that it lies along, where grid lines put their power, or -1 if
             there is none, or none with enough patches.
         weight: `(M,)`: 2 for a pair, 1 where k and -k are the same mode.
-        shells: off-lattice modes in shells of rising |k|.
-        below, above, blend: `(N,)`: every mode's log |k| between two shells' centres.
+        profile: through the off-lattice modes.
     """
 
     modes: Tensor
     neighbours: Tensor
     along: Tensor
+    harmonics: Tensor
     own: Tensor
     axis: Tensor
     weight: Tensor
-    shells: tuple[Tensor, ...]
-    below: Tensor
-    above: Tensor
-    blend: Tensor
+    profile: RadialProfile
 
     @cached_property
     def looks(self) -> tuple[Look, ...]:
         """All modes; those along any axis; those along each axis."""
-        return self._looks(torch.ones_like(self.own))
+        return self.looks_at(torch.ones_like(self.own))
 
     @cached_property
     def own_looks(self) -> tuple[Look, ...]:
@@ -105,9 +94,10 @@ class Lattice:
         Along a single axis patch 4 has one own mode of two. It is judged by both.
         """
         few = int(self.own.sum()) < MIN_MODES <= len(self.own) <= 2 * int(self.own.sum())
-        return self._looks(torch.ones_like(self.own) if few else self.own)
+        return self.looks_at(torch.ones_like(self.own) if few else self.own)
 
-    def _looks(self, members: Tensor) -> tuple[Look, ...]:
+    def looks_at(self, members: Tensor) -> tuple[Look, ...]:
+        """The same of the modes that a mask `(M,)` chooses."""
         choices = [(members, self.neighbours)]
         if bool((self.axis < 0).any()):
             choices.append((members & (self.axis >= 0), self.along))
@@ -120,27 +110,32 @@ class Lattice:
         )
 
     def flatten(self, log_power: Tensor) -> Tensor:
-        """Log-power less its radial profile, both `(..., N)`: flat for any isotropic spectrum."""
-        profile = torch.stack([_median(log_power[..., shell]) for shell in self.shells], dim=-1)
-        low, high = profile[..., self.below], profile[..., self.above]
-        # Where the spectrum ends in a cliff, nobody knows on which side of it a mode should be.
-        return torch.where(
-            (high - low).abs() < CLIFF, log_power - torch.lerp(low, high, self.blend), 0.0
-        )
+        """Log-power less its radial profile, both `(..., N)`; NaN at a cliff of the spectrum."""
+        return self.profile.flatten(log_power)
 
 
 def patch_power(
     residual: Tensor, patch: tuple[int, ...], wraps: tuple[bool, ...]
 ) -> tuple[Tensor, Lattice]:
     """Power of all modes `(..., N)` on the grid cropped to whole patches, and its lattice."""
-    ndim = len(patch)
-    periodic = []
-    for axis, (p, wrap) in enumerate(zip(patch, wraps, strict=True)):
-        n = residual.shape[axis - ndim]
-        residual = residual.narrow(axis - ndim, 0, n // p * p)
-        periodic.append(wrap and n % p == 0)
-    power = mode_power(residual, ndim=ndim, periodic=periodic).flatten(-ndim)
-    return power, lay_lattice(tuple(residual.shape[-ndim:]), patch, tuple(periodic))
+    shape, periodic = whole_patches(tuple(residual.shape[-len(patch) :]), patch, wraps)
+    return cropped_power(residual, shape, periodic), lay_lattice(shape, patch, periodic)
+
+
+def whole_patches(
+    shape: tuple[int, ...], patch: tuple[int, ...], wraps: tuple[bool, ...]
+) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    """The largest grid of whole patches inside a grid, and which of its axes still wrap."""
+    cropped = tuple(n // p * p for n, p in zip(shape, patch, strict=True))
+    return cropped, tuple(w and m == n for w, m, n in zip(wraps, cropped, shape, strict=True))
+
+
+def cropped_power(residual: Tensor, shape: tuple[int, ...], periodic: tuple[bool, ...]) -> Tensor:
+    """Power of all modes `(..., N)` of the first cells along each axis."""
+    ndim = len(shape)
+    for axis, n in enumerate(shape):
+        residual = residual.narrow(axis - ndim, 0, n)
+    return mode_power(residual, ndim=ndim, periodic=periodic).flatten(-ndim)
 
 
 def check_patch(patch: int | tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -190,10 +185,11 @@ def lay_lattice(
         modes=flat[keep],
         neighbours=_one_of_pair(coordinates[keep][:, None] + offsets, size),
         along=_one_of_pair(coordinates[keep][:, None] + lines, size),
+        harmonics=harmonics[keep],
         own=_own(harmonics[keep], patch),
         axis=axis,
         weight=torch.where(flat == mirror, 1.0, 2.0)[keep].double(),
-        **_radial(wavenumber_norm(shape).flatten(), clean),
+        profile=lay_profile(wavenumber_norm(shape).flatten(), clean),
     )
 
 
@@ -259,38 +255,3 @@ def _own(harmonics: Tensor, patch: tuple[int, ...]) -> Tensor:
     for axis in range(1, len(patch)):
         common = torch.lcm(common, denominators[:, axis])
     return common == math.lcm(*patch)
-
-
-def _median(values: Tensor) -> Tensor:
-    """Over the last axis, symmetric: of a power law it lies at the median of log |k|."""
-    ordered = values.sort(dim=-1)[0]
-    n = values.shape[-1]
-    return (ordered[..., (n - 1) // 2] + ordered[..., n // 2]) / 2
-
-
-def _radial(wavenumber: Tensor, clean: Tensor) -> dict:
-    """Shells of off-lattice modes, and where every mode lies between them."""
-    order = torch.argsort(torch.where(clean, wavenumber, torch.inf))[: int(clean.sum())]
-    sorted_k = wavenumber[order].tolist()
-    shells, start = [], 0
-    for stop in range(1, len(order)):
-        ratio = sorted_k[stop] / sorted_k[start]
-        # Modes of one |k| stay together; rounding makes equal |k| differ in the last digits.
-        edge = sorted_k[stop] > sorted_k[stop - 1] * (1 + 1e-9)
-        if edge and ratio >= SHELL_RATIO and stop - start >= SHELL_MODES:
-            shells.append(order[start:stop])
-            start = stop
-    rest = order[start:]
-    if shells and len(rest) < SHELL_MODES:
-        rest = torch.cat([shells.pop(), rest])
-    shells.append(rest)
-    # The mean has no log |k|; it takes the smallest one.
-    log_k = wavenumber.clamp(min=wavenumber[wavenumber > 0].min().item()).log()
-    centres = torch.stack([_median(log_k[shell]) for shell in shells])
-    above = torch.searchsorted(centres, log_k).clamp(1, max(len(shells) - 1, 1))
-    above = above.clamp(max=len(shells) - 1)
-    below = (above - 1).clamp(min=0)
-    gap = (centres[above] - centres[below]).clamp(min=1e-9)
-    # Beyond the outermost centres the profile goes on straight.
-    blend = torch.where(above == below, 0.0, (log_k - centres[below]) / gap)
-    return {"shells": tuple(shells), "below": below, "above": above, "blend": blend}

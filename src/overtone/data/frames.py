@@ -1,0 +1,216 @@
+"""Trajectories of any kind, one frame at a time: Well folders, and arrays from any model.
+
+Arrays are described by a letter for each of their axes: `b` samples, `t` frames, `c` channels,
+`x`, `y`, `z` cells. `"btcxy"` is this library's own order, `"tyxc"` one sample with channels last.
+Without a description the order is that of `importing.py`: `(n, T, C, *S)`, or, where a file holds
+one array for each field, `(n, T, *S)` with `(D,)` at the end for vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from overtone.data.importing import FORMATS, open_arrays
+from overtone.data.location import SUFFIXES, Location, find_splits, hdf5_files
+from overtone.data.well import WellFolder
+from overtone.domain import Domain
+from overtone.errors import DataError
+
+SPACE = "xyz"
+LETTERS = "btc" + SPACE
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Trajectories that are read frame by frame. Built by `open_frames`.
+
+    Attributes:
+        name: of the file or folder, without the folders that it is in.
+        shape: the grid.
+        lengths: number of frames of each trajectory.
+        num_channels: C.
+        channels: their names; empty where the file does not tell.
+        domain: what they live on, where the file tells.
+        read: trajectory, step -> frame `(C, *space)`, float64.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    lengths: tuple[int, ...]
+    num_channels: int
+    channels: tuple[str, ...]
+    domain: Domain | None
+    read: Callable[[int, int], Tensor]
+
+
+@contextmanager
+def open_frames(
+    path: str | Path, *, layout: str | None = None, split: str | None = None
+) -> Iterator[Frames]:
+    """Open trajectories for as long as the `with` block lasts.
+
+    Args:
+        path: a Well folder or file, `.npy`, `.npz`, `.zarr` or `.nc`.
+        layout: a letter for each axis of the arrays; means nothing for Well files.
+        split: of a Well folder; see `choose_split`.
+    """
+    if Path(path).suffix in FORMATS:
+        with open_arrays(path) as arrays:
+            yield _from_arrays(arrays, layout, Path(path))
+        return
+    if not is_well(path):
+        raise DataError(
+            f"'{path}' is of no known kind; expected a Well folder, a file that ends in "
+            f"{', '.join((*SUFFIXES, *FORMATS))}"
+        )
+    data = WellFolder(path, split or choose_split(path), context=1, horizon=1, dtype=torch.float64)
+    try:
+        yield Frames(
+            Location(str(path)).name,
+            data.domain.shape,
+            tuple(data.num_frames(i) for i in range(data.num_trajectories)),
+            len(data.domain.fields),
+            data.domain.fields,
+            data.domain,
+            lambda trajectory, step: data.frames(trajectory, step, 1).fields[0],
+        )
+    finally:
+        data.close()
+
+
+def is_well(path: str | Path) -> bool:
+    """Whether a path leads to HDF5 files, by its name; what does not exist may be a folder."""
+    place = Location(str(path))
+    return place.name.endswith(SUFFIXES) or not place.is_file()
+
+
+def choose_split(path: str | Path) -> str:
+    """The split to read if none was asked for: test, or the only one that there is."""
+    place = Location(str(path))
+    if not place.is_folder() or hdf5_files(place):
+        return "test"
+    splits = list(find_splits(place))
+    return splits[0] if len(splits) == 1 else "test"
+
+
+def _from_arrays(arrays: Mapping[str, Any], layout: str | None, path: Path) -> Frames:
+    arranged = _arrange(arrays, layout, path)
+    sizes = {
+        tuple(dict(zip(axes, array.shape, strict=True)).get(a, 1) for a in "bt" + _space(axes))
+        for array, axes in arranged.values()
+    }
+    if len(sizes) > 1 or 0 in next(iter(sizes)):
+        raise DataError(
+            f"'{path}' holds {_shapes(arrays)}; expected the same samples, frames and cells of "
+            "each, and at least one"
+        )
+    (num, steps, *shape) = sizes.pop()
+    counts = {
+        name: dict(zip(axes, array.shape, strict=True)).get("c", 1)
+        for name, (array, axes) in arranged.items()
+    }
+
+    def read(sample: int, step: int) -> Tensor:
+        parts = [_frame(array, axes, sample, step) for array, axes in arranged.values()]
+        return torch.from_numpy(np.concatenate(parts))
+
+    # The name of an only array says what it is ("pred"), not what its channels are.
+    named = len(arranged) > 1
+    channels = tuple(
+        name if count == 1 else f"{name}_{SPACE[i] if count <= 3 else i}"
+        for name, count in counts.items()
+        for i in range(count)
+    )
+    return Frames(
+        path.name,
+        tuple(shape),
+        (steps,) * num,
+        len(channels),
+        channels if named else (),
+        None,
+        read,
+    )
+
+
+def _frame(array: Any, axes: str, sample: int, step: int) -> np.ndarray:
+    """One frame `(C, *space)` of an array, its space in the order x, y, z."""
+    index = tuple({"b": sample, "t": step}.get(axis, slice(None)) for axis in axes)
+    values = np.asarray(array[index], dtype=np.float64)
+    left = [axis for axis in axes if axis not in "bt"]
+    if "c" not in left:
+        values, left = values[None], ["c", *left]
+    return np.ascontiguousarray(values.transpose([left.index(a) for a in "c" + _space(axes)]))
+
+
+def _arrange(
+    arrays: Mapping[str, Any], layout: str | None, path: Path
+) -> dict[str, tuple[Any, str]]:
+    """Each array that holds a field, and the letters of its axes."""
+    if layout is not None:
+        _check_layout(layout)
+    # Coordinates, which many files hold next to the fields, have one axis.
+    fields = {name: array for name, array in arrays.items() if array.ndim > 1 or layout}
+    found = {}
+    fewest = min((array.ndim for array in fields.values()), default=0)
+    for name, array in fields.items():
+        if np.dtype(array.dtype).kind not in "fiu":
+            raise DataError(
+                f"'{path}' holds {array.dtype} of shape {array.shape}; expected numbers"
+            )
+        if layout is None:
+            axes = _usual_layout(array.ndim, fewest, len(fields))
+        else:
+            axes = layout if array.ndim == len(layout) else layout.replace("c", "")
+        if axes is None or array.ndim != len(axes):
+            expected = (
+                f"{len(layout)} axes for the layout '{layout}'"
+                if layout
+                else ("(n, T, C, *S) with one to three axes S")
+            )
+            raise DataError(
+                f"'{path}' holds {_shapes(arrays)}; expected {expected}. Say what its axes are, "
+                "e.g. --layout txy for frames of one field on two axes (b samples, t frames, "
+                "c channels, x y z cells)"
+            )
+        found[name] = (array, axes)
+    if not found:
+        raise DataError(f"'{path}' holds no array of fields; it has {_shapes(arrays) or 'none'}")
+    return found
+
+
+def _usual_layout(ndim: int, fewest: int, num: int) -> str | None:
+    """The letters of an array's axes by the order of `importing.py`; None if there are no such."""
+    if num == 1:
+        return f"btc{SPACE[: ndim - 3]}" if 4 <= ndim <= 6 else None
+    if not 3 <= fewest <= 5 or ndim > fewest + 1:
+        return None
+    return f"bt{SPACE[: fewest - 2]}" + "c" * (ndim - fewest)
+
+
+def _check_layout(layout: str) -> None:
+    space = _space(layout)
+    if (
+        len(set(layout)) != len(layout)
+        or set(layout) - set(LETTERS)
+        or space not in (SPACE[:1], SPACE[:2], SPACE)
+    ):
+        raise DataError(
+            f"layout is '{layout}'; expected each of b (samples), t (frames), c (channels) at most "
+            "once, and x, xy or xyz in any order, e.g. btcxy"
+        )
+
+
+def _space(axes: str) -> str:
+    return "".join(sorted(set(axes) & set(SPACE)))
+
+
+def _shapes(arrays: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name or 'an array'} {tuple(a.shape)}" for name, a in arrays.items())
