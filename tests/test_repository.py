@@ -31,7 +31,7 @@ LAYERS = [
     {"train", "evaluate"},
     {"report", "diagnose"},
     {"diagnose_figure"},
-    {"demo", "cli_data", "cli_train", "cli_evaluate", "cli_diagnose"},
+    {"demo", "cli_data", "cli_train", "cli_evaluate", "cli_diagnose", "cli_report"},
     {"cli"},
     {"__main__", "__init__"},
 ]
@@ -89,6 +89,7 @@ def test_the_list_of_commands():
         "diagnose",
         "evaluate",
         "info",
+        "report",
         "rollout",
         "theory",
         "train",

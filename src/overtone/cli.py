@@ -16,6 +16,7 @@ from rich.table import Table
 from overtone.cli_data import app as data_app
 from overtone.cli_diagnose import diagnose
 from overtone.cli_evaluate import evaluate, rollout, theory
+from overtone.cli_report import report
 from overtone.cli_train import train
 from overtone.errors import OvertoneError
 from overtone.version import __version__
@@ -28,7 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app)
-for command in (train, evaluate, rollout, diagnose, theory):
+for command in (train, evaluate, report, rollout, diagnose, theory):
     app.command()(command)
 
 
@@ -50,12 +51,24 @@ def options(
 
 
 @app.command()
-def info() -> None:
-    """Show versions, devices, threads and where caches are."""
-    from overtone.info import gather
+def info(
+    run: Annotated[Path | None, typer.Argument(help="Folder of a training run.")] = None,
+) -> None:
+    """Show versions, devices and caches; or what a training RUN is, with its curves."""
+    if run is None:
+        from overtone.info import gather
 
+        rows = gather()
+    else:
+        from overtone.report.curves import training_curves
+        from overtone.report.style import save
+        from overtone.train.describe import describe
+
+        rows = describe(run)
+        picture, _ = save(training_curves(run), run, "curves")
+        rows["curves"] = str(picture)
     table = Table(show_header=False, box=None)
-    for name, value in gather().items():
+    for name, value in rows.items():
         table.add_row(name, value)
     Console().print(table)
 

@@ -115,7 +115,7 @@ class Trainer:
         """
         config, progress = self.config, self.progress
         batches = iter(self._loader())
-        recent = _Recent()
+        recent = _Recent([str(patch) for patch in self.model.patches])
         with Interrupt() as interrupt:
             while self.done < 1:
                 self._update(batches, recent, interrupt)
@@ -228,9 +228,7 @@ class Trainer:
         )
 
     def _log(self, journal: Journal | None, display: Display, recent: _Recent) -> None:
-        world = self.parts.ranks.world
-        (loss,) = self.parts.ranks.total([recent.loss / recent.count])
-        values = recent.values(loss / world, self.progress)
+        values = recent.values(self.progress, self.parts.ranks)
         if journal is not None:
             journal.write("train", self.progress.update, values)
         total = display.total
@@ -325,27 +323,34 @@ class Trainer:
 class _Recent:
     """Sums since the last line of the log."""
 
-    def __init__(self) -> None:
+    def __init__(self, patches: list[str]) -> None:
+        self.patches = patches
         self.reset()
 
     def reset(self) -> None:
-        self.loss = self.norm = self.waited = 0.0
-        self.count, self.began = 0, time.monotonic()
+        self.losses = dict.fromkeys(self.patches, 0.0)
+        self.counts = dict.fromkeys(self.patches, 0)
+        self.norm = self.waited = 0.0
+        self.began = time.monotonic()
 
     def add(self, loss: float, norm: float, rate: float, patch: str) -> None:
-        self.loss += loss
-        self.norm = norm
-        self.count += 1
-        self.rate, self.patch = rate, patch
+        self.losses[patch] += loss
+        self.counts[patch] += 1
+        self.norm, self.rate, self.patch = norm, rate, patch
 
-    def values(self, loss: float, progress: Progress) -> dict[str, Any]:
-        elapsed = time.monotonic() - self.began
+    def values(self, progress: Progress, ranks: Ranks) -> dict[str, Any]:
+        """What to log; losses are means over the updates and all ranks."""
+        elapsed, count = time.monotonic() - self.began, sum(self.counts.values())
+        totals = dict(zip(self.patches, ranks.total(list(self.losses.values())), strict=True))
+        totals = {patch: total / ranks.world for patch, total in totals.items()}
+        seen = [patch for patch in self.patches if self.counts[patch]]
         return {
-            "loss": loss,
+            "loss": sum(totals.values()) / count,
+            "losses": {patch: totals[patch] / self.counts[patch] for patch in seen},
             "lr": self.rate,
             "patch": self.patch,
             "gradient_norm": self.norm,
-            "updates_per_second": self.count / max(elapsed, 1e-9),
+            "updates_per_second": count / max(elapsed, 1e-9),
             "waiting_for_data": self.waited / max(elapsed, 1e-9),
             "seconds": progress.seconds,
             "flops": progress.flops,

@@ -1,0 +1,226 @@
+"""Which figures a report has, in which order, with their titles, captions and alternative texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from overtone.report.artifact import MAX_SCHEDULES, folded_maps
+from overtone.report.bands import band_errors
+from overtone.report.constraints import physics_constraints
+from overtone.report.curves import training_curves
+from overtone.report.dial import next_step_dial, rollout_dial
+from overtone.report.errors import rollout_errors
+from overtone.report.growth import harmonic_growth, shown_patches
+from overtone.report.panels import MAX_KEYS, MAX_STEPS, Key, field_panels
+from overtone.report.scales import VIEWS
+from overtone.report.series import model_names, num_seeds, series, spread
+from overtone.report.spectra import residual_spectra
+from overtone.report.style import NothingToDraw, looks, patch_name
+from overtone.results import Results
+from overtone.samples import Samples
+
+MAX_FIELDS = 3
+"""Fields with panels."""
+MAX_MODELS = 3
+"""Models with folded maps."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure and its words.
+
+    Attributes:
+        name: of its files, without suffix.
+        title: a few words.
+        caption: what it shows, in which units, and what was left out.
+        alt: what a reader who can't see it should know.
+        figure: the figure.
+    """
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    figure: Figure
+
+
+def drawings(
+    results: Results, samples: Samples | None, curves: Mapping[str, Path]
+) -> Iterator[Drawing]:
+    """All figures for which there are data, the most telling first."""
+    for make in (
+        partial(_overview, results),
+        partial(_panels, results, samples),
+        partial(_diagnosis, results),
+        partial(_training, results, curves),
+    ):
+        yield from make()
+
+
+def _drawn(
+    name: str, title: str, caption: str, alt: str, draw: Callable[[], Figure]
+) -> Iterator[Drawing]:
+    """One drawing, or none if there is nothing to draw."""
+    with suppress(NothingToDraw):
+        yield Drawing(name, title, caption, alt, draw())
+
+
+def _overview(results: Results) -> Iterator[Drawing]:
+    count, steps = len(series(results)), results.steps
+    seeds = " Thin lines are single seeds." if num_seeds(results) > 1 else " Bands are intervals."
+    others = " Grey lines are the other models'." if len(model_names(results)) > 1 else ""
+    yield from _drawn(
+        "rollout_dial",
+        "The compute dial of rollouts",
+        f"VRMSE, mean over fields and {steps} steps, against the tokens and the measured seconds "
+        "of the rollout of one sample. Bars are 95 % intervals. Lower and further left is better.",
+        f"Scatter plot of rollout error against tokens and seconds for {count} rollouts.",
+        lambda: rollout_dial(results),
+    )
+    yield from _drawn(
+        "rollout_errors",
+        "Rollout error by step",
+        "VRMSE, mean over fields, at each rollout step. Dashed lines are shifted schedules."
+        + seeds + others + " A cross marks where every trajectory had turned non-finite.",
+        f"Line chart of the error over {steps} rollout steps for {count} rollouts.",
+        lambda: rollout_errors(results),
+    )  # fmt: skip
+    yield from _drawn(
+        "next_step_dial",
+        "The compute dial of one step",
+        "VRMSE of one step from true frames at each patch, against the tokens and the measured "
+        "seconds of one prediction of one sample. Grey lines join the patches of a model.",
+        "Scatter plot of next-step error against tokens and seconds for each model and patch.",
+        lambda: next_step_dial(results),
+    )
+
+
+def _panels(results: Results, samples: Samples | None) -> Iterator[Drawing]:
+    if samples is None or not samples.predictions:
+        return
+    keys = telling_keys(results, samples, MAX_KEYS)
+    left_out = _left_out(samples, len(keys))
+    views = VIEWS if samples.domain.ndim == 3 else VIEWS[:1]
+    what = {"slice": "", "projection": ", mean along the last axis"}
+    for number, field in enumerate(samples.domain.fields[:MAX_FIELDS]):
+        for view in views:
+            name = f"panels_{number}_{slug(field)}" + ("" if len(views) == 1 else f"_{view}")
+            draw = partial(field_panels, samples, field, keys=keys, view=view, known=looks(results))
+            yield from _drawn(
+                name,
+                f"Truth, predictions and residuals: {field}{what[view]}",
+                "One trajectory at chosen steps; all fields share one scale, all residuals "
+                "another, which is symmetric and ends at the truth's range." + left_out,
+                f"The true and the predicted {field} and their differences at chosen steps.",
+                draw,
+            )
+
+
+def telling_keys(results: Results, samples: Samples, count: int) -> list[Key]:
+    """At most `count` predictions, spread from the best to the worst over all steps."""
+    kept = list(samples.predictions)
+    if len(kept) <= count:
+        return kept
+    errors = {(s.model, s.schedule): s.vrmse_all.value for s in series(results)}
+    order = sorted(kept, key=lambda key: np.nan_to_num(errors.get(key, np.inf), nan=np.inf))
+    chosen = spread(order, count)
+    return [key for key in kept if key in chosen]
+
+
+def _left_out(samples: Samples, num_keys: int) -> str:
+    """What the panels do not show, as sentences; empty if they show all."""
+    counts = (
+        ("predictions, spread from the best to the worst", num_keys, len(samples.predictions)),
+        ("steps kept", min(MAX_STEPS, len(samples.steps)), len(samples.steps)),
+        ("fields", min(MAX_FIELDS, len(samples.domain.fields)), len(samples.domain.fields)),
+    )
+    parts = [f"{shown} of {there} {what}" for what, shown, there in counts if shown < there]
+    return f" Shown: {'; '.join(parts)}." if parts else ""
+
+
+def _diagnosis(results: Results) -> Iterator[Drawing]:
+    patches = ", ".join(patch_name(p) for p in shown_patches(results))
+    yield from _drawn(
+        "residual_spectra",
+        "Spectra of the residuals",
+        "Isotropic power spectra of the residual, in units of the truth's variance, and of the "
+        "truth itself (dotted). Grey lines stand at the patches' harmonics, m/patch cycles per "
+        "cell, the first of each patch with its name: lines of a schedule that peak there are "
+        "grid artifacts.",
+        "Line charts of residual power against wavenumber with the patch harmonics marked.",
+        lambda: residual_spectra(results),
+    )
+    yield from _drawn(
+        "harmonic_growth",
+        "Growth of the grid artifact",
+        f"How far the residual's power at the harmonics of a period ({patches} cells) stands "
+        "above its spectral neighbourhood, at each step. About 0 dB is no artifact.",
+        f"Line charts of harmonic excess over the rollout for periods {patches}.",
+        lambda: harmonic_growth(results),
+    )
+    yield from _maps(results)
+    yield from _drawn(
+        "band_errors",
+        "Errors by scale",
+        "BSNMSE, mean over all steps, in three bands of wavenumbers of equal width on a log "
+        "scale: the squared error at these scales over the truth's energy there. Black lines are "
+        "95 % intervals.",
+        "Bar chart of the error in the low, middle and high band for each schedule.",
+        lambda: band_errors(results),
+    )
+    yield from _drawn(
+        "physics",
+        "Physical constraints",
+        "How far each quantity of the prediction is from the truth's, at each step, relative to "
+        "the truth's own on the same grid: 0 is as the truth, 1 is off by as much as it.",
+        "Line charts of deviations from physical laws over the rollout for each schedule.",
+        lambda: physics_constraints(results),
+    )
+
+
+def _maps(results: Results) -> Iterator[Drawing]:
+    names = model_names(results)
+    for number, name in enumerate(names[:MAX_MODELS]):
+        own = [s for s in series(results) if s.model == name]
+        caption = (
+            "Mean square residual of all steps, folded onto the patch cell, in dB relative to "
+            "each cell's own mean: one scale for all. A plain map is free of grid artifacts; a "
+            "frame or a cross is the patch grid showing through."
+        )
+        if len(own) > MAX_SCHEDULES:
+            caption += f" Shown: {MAX_SCHEDULES} of {len(own)} schedules."
+        if len(names) > MAX_MODELS:
+            caption += f" Shown: the first {MAX_MODELS} of {len(names)} models."
+        yield from _drawn(
+            "folded_maps" if len(names) == 1 else f"folded_maps_{number}_{slug(name)}",
+            f"Where in the patch the error sits: {name}",
+            caption,
+            f"Maps of the error within a patch for the schedules of {name}.",
+            partial(folded_maps, results, name),
+        )
+
+
+def _training(results: Results, curves: Mapping[str, Path]) -> Iterator[Drawing]:
+    for number, (name, path) in enumerate(curves.items()):
+        yield from _drawn(
+            f"training_{number}_{slug(name)}",
+            f"Training of {name}",
+            "Left: loss of each update (dots) and its mean over stretches of updates (lines), by "
+            "patch, and the learning rate. Right: next-step error on the validation split, by "
+            "patch, and the error of the validation rollout.",
+            f"Training loss, learning rate and validation errors of {name} by update.",
+            partial(training_curves, path, known=looks(results)),
+        )
+
+
+def slug(name: str) -> str:
+    """A name's part of a file name."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "unnamed"

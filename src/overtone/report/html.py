@@ -1,0 +1,263 @@
+"""The report page: one file that needs no network.
+
+Everything that a user or a file named is escaped. Pictures are embedded; what does not fit into
+`MAX_BYTES` is named instead of shown.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from overtone.domain import Domain
+from overtone.report.series import domain_of
+from overtone.report.tables import Table
+from overtone.results import FORMAT, Results
+
+MAX_BYTES = 9_000_000
+"""Of all embedded pictures together, as text."""
+
+TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".gif": "image/gif", ".mp4": "video/mp4"}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of the page.
+
+    Attributes:
+        files: the same picture in several formats; the smallest is embedded.
+        title, caption, alt: its words.
+        size: width and height in CSS pixels at full size.
+    """
+
+    files: tuple[Path, ...]
+    title: str
+    caption: str
+    alt: str
+    size: tuple[int, int]
+
+
+def page(
+    results: Results, said: Sequence[str], tables: Sequence[Table], pictures: Sequence[Picture]
+) -> str:
+    """The whole page."""
+    title = f"Evaluation on {results.data.name} ({results.data.split})"
+    figures = "\n".join(_figures(pictures))
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{CSS}</style>
+</head>
+<body>
+<main>
+<h1>{escape(title)}</h1>
+<section id="summary">
+<h2>Summary</h2>
+<ul>
+{_items(said)}
+</ul>
+</section>
+<section id="evaluated">
+<h2>What was evaluated</h2>
+{_facts(results)}
+</section>
+<section id="tables">
+<h2>Numbers</h2>
+<p>Numbers in brackets are 95 % intervals, by bootstrap over trajectories. The lowest error of a
+column is bold. Tokens, FLOPs and seconds are those of one sample.</p>
+{"".join(_table(table) for table in tables)}
+</section>
+<section id="figures">
+<h2>Figures</h2>
+{figures}
+</section>
+<section id="reading">
+<h2>How to read this</h2>
+{READING}
+</section>
+<footer><p>All numbers of this page are in <a href="results.json">results.json</a> beside it
+(format {escape(FORMAT)}), all figures in the folder <code>figures</code>.</p></footer>
+</main>
+</body>
+</html>
+"""
+
+
+def _items(lines: Iterable[str]) -> str:
+    return "\n".join(f"<li>{_unbroken(escape(line))}</li>" for line in lines)
+
+
+def _unbroken(escaped: str) -> str:
+    """Keep schedules such as 4-8-16 on one line, where they are not too long for that."""
+    return re.sub(
+        r"(?<!\S)(?=\S*\d-\d)\S{1,24}(?!\S)", r'<span class="whole">\g<0></span>', escaped
+    )
+
+
+def _facts(results: Results) -> str:
+    data, domain = results.data, domain_of(results)
+    machine = "; ".join(f"{name}: {value}" for name, value in results.machine.items())
+    facts = {
+        "data": f"{data.name}, split {data.split}",
+        "grid": _grid(domain),
+        "fields": ", ".join(domain.fields),
+        "trajectories": str(data.trajectories),
+        "rollout": f"{results.steps} steps of dt = {domain.dt:g}, contexts from frame {data.start}",
+        "models": "; ".join(
+            f"{m.name}{'' if m.seed is None else f' (seed {m.seed})'}, "
+            f"{m.num_parameters:,} parameters"
+            for m in results.models
+        ),
+        "seed": str(results.seed),
+        "machine": machine or "unknown",
+        "command": results.command,
+        "fingerprint of the data": data.fingerprint,
+    }
+    rows = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
+    return f"<dl>\n{rows}\n</dl>"
+
+
+def _grid(domain: Domain) -> str:
+    cells = " × ".join(map(str, domain.shape))
+    size = " × ".join(f"{length:g}" for length in domain.extent)
+    sides = ", ".join("/".join(dict.fromkeys(map(str, pair))) for pair in domain.boundaries)
+    return f"{cells} cells, {size} in domain units; boundaries: {sides}"
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header)
+    body = "\n".join(_row(table, i, row) for i, row in enumerate(table.rows))
+    title = escape(table.title)
+    return f"""<div class="scroll" tabindex="0" role="region" aria-label="{title}">
+<table>
+<caption>{title}</caption>
+<thead><tr>{head}</tr></thead>
+<tbody>
+{body}
+</tbody>
+</table>
+</div>
+"""
+
+
+def _row(table: Table, i: int, row: Sequence[str]) -> str:
+    cells = []
+    for j, value in enumerate(row):
+        kind = ' class="name"' if j < table.num_names else ""
+        shown = f"<strong>{escape(value)}</strong>" if (i, j) in table.best else escape(value)
+        cells.append(f"<td{kind}>{shown}</td>")
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _figures(pictures: Sequence[Picture]) -> Iterable[str]:
+    """Figures in order; one that would make the page too large is named instead."""
+    left = MAX_BYTES
+    for number, picture in enumerate(pictures, start=1):
+        smallest = min(picture.files, key=lambda path: path.stat().st_size)
+        size = -(-smallest.stat().st_size // 3) * 4
+        fits = size <= left
+        left -= size if fits else 0
+        yield _figure(number, picture, _embedded(picture, smallest) if fits else None)
+
+
+def _figure(number: int, picture: Picture, image: str | None) -> str:
+    missing = "<p>Left out to keep this page small; see the file.</p>"
+    files = ", ".join(f"{path.parent.name}/{path.name}" for path in picture.files)
+    shown = f'<div class="scroll card" tabindex="0">{image}</div>' if image else missing
+    return f"""<figure id="figure-{number}">
+<h3>{escape(picture.title)}</h3>
+{shown}
+<figcaption><strong>Figure {number}.</strong> {escape(picture.caption)}
+<span class="files">{escape(files)}</span></figcaption>
+</figure>"""
+
+
+def _embedded(picture: Picture, path: Path) -> str:
+    source = f"data:{TYPES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    width, height = picture.size
+    # Below this width the text in the picture can't be read: its container scrolls instead.
+    least = round(0.56 * width)
+    return (
+        f'<img src="{source}" alt="{escape(picture.alt)}" width="{width}" height="{height}" '
+        f'style="min-width:{least}px">'
+    )
+
+
+READING = """<dl>
+<dt>VRMSE</dt><dd>Root mean square error over the truth's standard deviation, for each field and
+frame, then averaged over fields and trajectories. 0 is perfect; 1 is as good as predicting the
+field's mean.</dd>
+<dt>Next step and rollout</dt><dd>Next step: one prediction from true frames. Rollout: the model
+goes on from its own predictions, so its errors add up.</dd>
+<dt>Schedule</dt><dd>Which patch the model uses at each step: 16 is always 16; 4-8-16 takes turns;
++shift also moves the patch grid at every step. A small patch costs more tokens. The same schedule
+has the same colour in every figure, and a dashed line if it is shifted.</dd>
+<dt>Intervals</dt><dd>95 %, by bootstrap over trajectories. They say how far the mean might be from
+that of many more trajectories like these, not how much single trajectories differ. Schedules are
+compared on the same trajectories, so two whose intervals overlap may still differ; the page does
+not claim it. Intervals over few trajectories tend to be too narrow.</dd>
+<dt>Tokens, FLOPs, seconds</dt><dd>Tokens and FLOPs are counted. Seconds were measured on the
+machine named above, once, and another machine will give others.</dd>
+<dt>Harmonic excess</dt><dd>A patch grid of p cells leaves errors at wavenumbers m/p. The excess is
+how far the residual's power there stands above that of the wavenumbers around, in dB; about 0 is no
+artifact. The p-value is the chance of such an excess without a grid. The growth exponent is g in
+power ∝ step^g.</dd>
+<dt>BSNMSE</dt><dd>Squared error in a band of wavenumbers over the truth's energy in the same band.
+1 is as good as predicting nothing at these scales.</dd>
+<dt>Blow-up</dt><dd>The first step at which a prediction was not finite. Curves end there, and means
+are over what came before.</dd>
+</dl>
+"""
+
+CSS = """
+:root { color-scheme: light dark; --ink: #1d1f21; --soft: #5c6166; --paper: #ffffff;
+  --line: #d9dcdf; --tint: #f5f6f7; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e6e8; --soft: #a3a9af; --paper: #17191b; --line: #3a3e42; --tint: #202326; }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+main { max-width: 1100px; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 0.5rem 0 1rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.25rem; margin: 2.5rem 0 0.75rem; padding-bottom: 0.3rem;
+  border-bottom: 1px solid var(--line); }
+h3 { font-size: 1.02rem; margin: 0 0 0.5rem; overflow-wrap: anywhere; }
+p, ul, dl { max-width: 75ch; }
+ul { padding-left: 1.2rem; }
+li { margin: 0.35rem 0; overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: 11rem minmax(0, 1fr); gap: 0.45rem 1rem; }
+dt { color: var(--soft); }
+dd { margin: 0; overflow-wrap: anywhere; }
+a { color: inherit; }
+.scroll { overflow-x: auto; margin: 0 0 1.5rem; }
+table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding: 0.4rem 0; }
+th, td { padding: 0.3rem 0.75rem; border-bottom: 1px solid var(--line); text-align: right;
+  white-space: nowrap; }
+th { background: var(--tint); font-weight: 600; }
+th:first-child, th:nth-child(2), td.name { text-align: left; }
+figure { margin: 0 0 2.5rem; }
+.card { background: #ffffff; border: 1px solid var(--line); border-radius: 6px; padding: 0.5rem;
+  margin-bottom: 0.6rem; }
+.card img { display: block; margin: 0 auto; max-width: 100%; height: auto; }
+.whole { white-space: nowrap; }
+figcaption { font-size: 0.92rem; color: var(--soft); max-width: 80ch; }
+.files { display: block; font-size: 0.8rem; opacity: 0.85; overflow-wrap: anywhere; }
+footer { margin-top: 3rem; font-size: 0.9rem; color: var(--soft); }
+@media (max-width: 640px) {
+  main { padding: 0.75rem 0.75rem 2rem; }
+  h1 { font-size: 1.35rem; }
+  dl { grid-template-columns: minmax(0, 1fr); gap: 0.1rem; }
+  dd { margin-bottom: 0.7rem; }
+  th, td { padding: 0.25rem 0.5rem; }
+  .card { padding: 0.25rem; }
+}
+"""

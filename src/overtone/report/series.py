@@ -1,0 +1,204 @@
+"""Results sorted for drawing: one series for each pair of a model's name and a schedule.
+
+Models that share a name are the same model trained from several seeds. Their numbers are averaged;
+the interval of an average is the envelope of the seeds' intervals, which is wider than either the
+spread over trajectories or that over seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from overtone.domain import Domain
+from overtone.errors import DataError
+from overtone.results import Estimate, Harmonics, NextStep, ResidualSpectrum, Results, Run
+from overtone.schedules import Patch
+
+
+@dataclass(frozen=True)
+class Series:
+    """A model under a schedule.
+
+    Attributes:
+        model: its name.
+        schedule: the schedule's string form.
+        runs: one for each seed.
+    """
+
+    model: str
+    schedule: str
+    runs: tuple[Run, ...]
+
+    def pooled(self, pick: Callable[[Run], Estimate]) -> Estimate:
+        """A number of all seeds."""
+        return pool([pick(run) for run in self.runs])
+
+    @property
+    def vrmse_10(self) -> Estimate:
+        """Over the first ten steps."""
+        return self.pooled(lambda run: run.vrmse_10)
+
+    @property
+    def vrmse_all(self) -> Estimate:
+        """Over all steps."""
+        return self.pooled(lambda run: run.vrmse_all)
+
+    @property
+    def curve(self) -> list[Estimate]:
+        """VRMSE at each step, as far as every seed went."""
+        return [pool(step) for step in zip(*(run.vrmse for run in self.runs), strict=False)]
+
+    @property
+    def blow_up(self) -> int | None:
+        """The first step at which a trajectory of any seed turned non-finite."""
+        return min((run.blow_up for run in self.runs if run.blow_up is not None), default=None)
+
+    @property
+    def tokens(self) -> int:
+        """Of all steps of one sample; the same for every seed."""
+        return self.runs[0].tokens
+
+    @property
+    def seconds(self) -> float:
+        """Measured, of all steps of one sample, mean over seeds."""
+        return mean([run.seconds for run in self.runs])
+
+    @property
+    def patches(self) -> list[Patch]:
+        """Periods whose harmonics were followed."""
+        return list(dict.fromkeys(h.patch for run in self.runs for h in run.harmonics))
+
+    def harmonics(self, patch: Patch) -> Harmonics | None:
+        """A period's artifact, averaged over seeds; the p-value is that of the least sure seed."""
+        found = [h for run in self.runs for h in run.harmonics if h.patch == patch]
+        if not found:
+            return None
+        return Harmonics(
+            patch=patch,
+            excess=tuple(mean_by_step([h.excess for h in found])),
+            exponent=mean([h.exponent for h in found]),
+            overall=mean([h.overall for h in found]),
+            p_value=max(h.p_value for h in found),
+            share=mean([h.share for h in found]),
+            cell=np.mean([np.asarray(h.cell, dtype=float) for h in found], axis=0).tolist(),
+        )
+
+    def spectrum(self, step: int) -> ResidualSpectrum | None:
+        """The residual's spectrum at a step, averaged over seeds."""
+        found = [s for run in self.runs for s in run.spectra if s.step == step]
+        if not found:
+            return None
+        return ResidualSpectrum(
+            step=step,
+            wavenumber=found[0].wavenumber,
+            power=tuple(mean_by_step([s.power for s in found])),
+            truth=found[0].truth,
+        )
+
+    def physics(self, name: str) -> list[float]:
+        """A constraint's residual at each step, averaged over seeds."""
+        return mean_by_step([run.physics[name] for run in self.runs if name in run.physics])
+
+
+@dataclass(frozen=True)
+class NextPoint:
+    """One step of a model at one patch, of one or several seeds."""
+
+    model: str
+    patch: Patch
+    steps: tuple[NextStep, ...]
+
+    @property
+    def vrmse(self) -> Estimate:
+        """Mean over fields."""
+        return pool([step.vrmse for step in self.steps])
+
+    @property
+    def tokens(self) -> int:
+        """Of one prediction."""
+        return self.steps[0].tokens
+
+    @property
+    def seconds(self) -> float:
+        """Measured, of one prediction, mean over seeds."""
+        return mean([step.seconds for step in self.steps])
+
+
+def series(results: Results) -> list[Series]:
+    """All series, in the order in which they were evaluated."""
+    pairs = [((model.name, run.schedule), run) for model in results.models for run in model.runs]
+    return [Series(*key, tuple(runs)) for key, runs in _group(pairs).items()]
+
+
+def next_points(results: Results) -> list[NextPoint]:
+    """All next-step errors, in the order in which they were evaluated."""
+    pairs = [((model.name, s.patch), s) for model in results.models for s in model.next_step]
+    return [NextPoint(*key, tuple(steps)) for key, steps in _group(pairs).items()]
+
+
+def model_names(results: Results) -> list[str]:
+    """Names of the models, each once."""
+    return list(dict.fromkeys(model.name for model in results.models))
+
+
+def num_seeds(results: Results) -> int:
+    """The largest number of models that share a name."""
+    names = [model.name for model in results.models]
+    return max((names.count(name) for name in names), default=0)
+
+
+def domain_of(results: Results) -> Domain:
+    """What the evaluated fields lie on."""
+    try:
+        return Domain(**results.data.domain)
+    except TypeError as error:
+        raise DataError(
+            f"the results' domain is {results.data.domain!r}; expected shape, extent, boundaries, "
+            f"fields and dt: {error}"
+        ) from error
+
+
+def pool(estimates: Sequence[Estimate]) -> Estimate:
+    """Mean of the values, with the envelope of the intervals."""
+    return Estimate(
+        value=mean([e.value for e in estimates]),
+        low=min((e.low for e in estimates if math.isfinite(e.low)), default=math.nan),
+        high=max((e.high for e in estimates if math.isfinite(e.high)), default=math.nan),
+    )
+
+
+def mean(values: Sequence[float]) -> float:
+    """Arithmetic mean; NaN if any is, or if there are none."""
+    return sum(values) / len(values) if values else math.nan
+
+
+def mean_by_step(curves: Sequence[Sequence[float]]) -> list[float]:
+    """Mean of curves at each step, as far as the shortest goes."""
+    return [mean(step) for step in zip(*curves, strict=False)]
+
+
+T = TypeVar("T")
+
+
+def spread(items: Sequence[T], count: int) -> list[T]:
+    """At most `count` items, evenly spread, with the first and the last."""
+    if len(items) <= count:
+        return list(items)
+    if count == 1:
+        return [items[-1]]
+    return [items[round(i * (len(items) - 1) / (count - 1))] for i in range(count)]
+
+
+K = TypeVar("K")
+
+
+def _group(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    groups: dict[K, list[T]] = {}
+    for key, item in pairs:
+        groups.setdefault(key, []).append(item)
+    return groups

@@ -1,0 +1,232 @@
+"""One look for all figures: which schedule has which colour, line, marker and hatch.
+
+A schedule's look depends on the schedules of the results alone, so it is the same in every figure.
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart; lines, markers and
+hatches tell the schedules apart without colour. A shifted schedule has the colour and marker of the
+schedule that it shifts, a dashed line and a hollow marker.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from overtone.atomic import replacing
+from overtone.errors import OvertoneError
+from overtone.results import Results
+from overtone.schedules import Constant, Patch
+
+DPI = 110
+WIDE = 9.5
+"""Inches: the width of figures with several columns."""
+
+FIXED = {"16": "#D55E00", "4-8-16": "#0072B2", "4": "#555555", "8": "#009E73"}
+"""The most frequent schedules have the same colours in every report."""
+COLOURS = ("#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#0072B2", "#D55E00", "#009E73", "#555555")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "*", ">", "h")
+HATCHES = ("", "..", "xx", "oo", "++", "--", "**")
+SLANTS = ("//", "\\\\", "||")
+"""Hatches of shifted schedules."""
+DASHES = ((0, (5, 2)), (0, (2, 1.2)), (0, (7, 1.5, 1.5, 1.5)), (0, (4, 1, 1, 1, 1, 1)))
+
+RC: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.labelsize": 10,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5,
+    "image.interpolation": "nearest",
+    "figure.facecolor": "white",
+    "hatch.linewidth": 0.6,
+    "svg.hashsalt": "overtone",  # the same figure gives the same file
+    "svg.fonttype": "path",
+}
+
+
+class NothingToDraw(OvertoneError):
+    """The results lack what a figure shows."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a schedule is drawn.
+
+    Attributes:
+        colour: of lines, markers and bars.
+        line: solid, or dashes if the schedule is shifted.
+        marker: its shape.
+        hollow: whether the marker is empty; so it is for shifted schedules.
+        hatch: of bars.
+    """
+
+    colour: str
+    line: Any
+    marker: str
+    hollow: bool
+    hatch: str
+
+    def curve(self, num_points: int = 1, first: int = 0) -> dict[str, Any]:
+        """Arguments of `plot`, with about eight markers along the line from the `first` on."""
+        every = max(1, num_points // 8)
+        return self.line_only() | {
+            "marker": self.marker,
+            "markerfacecolor": "white" if self.hollow else self.colour,
+            "markevery": (first % every, every),
+        }
+
+    def line_only(self) -> dict[str, Any]:
+        """Arguments of `plot` for a line without markers."""
+        return {"color": self.colour, "linestyle": self.line}
+
+
+P = ParamSpec("P")
+
+
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Let a function draw with our fonts and lines, whatever the caller's settings are."""
+
+    @functools.wraps(draw)
+    def inside(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with matplotlib.rc_context(RC):
+            return draw(*args, **kwargs)
+
+    return inside
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches. It belongs to nobody but the caller, unlike pyplot's."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def looks(results: Results) -> dict[str, Look]:
+    """The look of every schedule, and of every patch as a constant schedule."""
+    schedules = [run.schedule for model in results.models for run in model.runs]
+    patches = [patch_name(step.patch) for model in results.models for step in model.next_step]
+    return assign([*schedules, *patches])
+
+
+def assign(schedules: Iterable[str]) -> dict[str, Look]:
+    """The look of each of the given schedules."""
+    names = list(dict.fromkeys(schedules))
+    bases = list(dict.fromkeys(_base(name) for name in names))
+    free = [colour for colour in COLOURS if colour not in {FIXED.get(base) for base in bases}]
+    others = [base for base in bases if base not in FIXED]
+    colours = FIXED | {base: free[i % len(free)] for i, base in enumerate(others)}
+    shifted = {base: [n for n in names if _base(n) == base and n != base] for base in bases}
+    return {
+        name: _look(name, bases.index(_base(name)), colours[_base(name)], shifted[_base(name)])
+        for name in names
+    }
+
+
+def _base(schedule: str) -> str:
+    return schedule.partition("+shift")[0]
+
+
+def _look(name: str, index: int, colour: str, shifted: Sequence[str]) -> Look:
+    hollow = name in shifted
+    line = DASHES[shifted.index(name) % len(DASHES)] if hollow else "-"
+    hatches, number = (SLANTS, shifted.index(name)) if hollow else (HATCHES, index)
+    hatch = hatches[number % len(hatches)]
+    return Look(colour, line, MARKERS[index % len(MARKERS)], hollow, hatch)
+
+
+def patch_name(patch: Patch) -> str:
+    """A patch as schedules write it, e.g. `4x8`."""
+    return str(Constant(patch))
+
+
+def text(name: str, limit: int = 40) -> str:
+    """A user's string for a figure: no mathematics, one line, not endless."""
+    name = re.sub(r"\s+", " ", name).strip()
+    if len(name) > limit:
+        name = f"{name[: limit - 1]}…"
+    # matplotlib leaves out legend entries that begin with an underscore.
+    return (" " if name.startswith("_") else "") + name.replace("$", r"\$")
+
+
+def short(value: float, _: object = None) -> str:
+    """A number in few characters: 0.05, 300, 20k, 3M."""
+    for size, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if suffix == 'k' else size):g}{suffix}"
+    return f"{value:g}"
+
+
+def fit_scale(axes: Axes, which: str, values: Iterable[float]) -> None:
+    """A logarithmic axis, `"x"` or `"y"`, where the positive values span enough for one."""
+    positive = [v for v in values if math.isfinite(v) and v > 0]
+    ratio = max(positive) / min(positive) if positive else 1.0
+    if ratio < 3:
+        return
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    # Within two decades, powers of ten alone would leave one or two ticks.
+    ticks = (1, 1.5, 2, 3, 5, 7) if ratio < 8 else (1, 2, 5) if ratio < 100 else (1,)
+    axis.set_major_locator(LogLocator(subs=ticks))
+    axis.set_minor_formatter(NullFormatter())
+    if ratio < 1e4:
+        axis.set_major_formatter(FuncFormatter(short))
+    if ratio < 100:
+        axis.set_minor_locator(NullLocator())
+
+
+def add_legend(figure: Figure, handles: Sequence[Any], title: str = "schedule") -> None:
+    """One legend below all panels, in as many columns as fit; its rows make the figure taller."""
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    columns = int(figure.get_size_inches()[0] / (0.075 * longest + 0.75))
+    columns = max(1, min(columns, len(handles)))
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.2 * (-(-len(handles) // columns) - 1))
+    figure.legend(
+        handles=list(handles),
+        title=title,
+        loc="outside lower center",
+        handlelength=3.2,  # long enough to show dashes
+        ncols=columns,
+    )
+
+
+def schedule_handles(schedules: Iterable[str], known: dict[str, Look]) -> list[Line2D]:
+    """Legend entries of schedules."""
+    names = dict.fromkeys(schedules)
+    return [Line2D([], [], label=text(name), **known[name].curve()) for name in names]
+
+
+def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
+    """Write `name.png` and `name.svg`; each file is complete or absent."""
+    paths = folder / f"{name}.png", folder / f"{name}.svg"
+    with matplotlib.rc_context(RC), warnings.catch_warnings():
+        # Names in scripts that the font lacks come out as boxes.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        for path in paths:
+            kind = path.suffix[1:]
+            metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
+            with replacing(path) as scratch:
+                figure.savefig(scratch, format=kind, dpi=DPI, metadata=metadata)
+            figure.set_layout_engine("none")  # laid out once; doing it again takes as long
+    return paths

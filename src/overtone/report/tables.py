@@ -1,0 +1,138 @@
+"""The report's tables, as rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from overtone.report.series import Series, next_points, pool, series
+from overtone.report.style import patch_name, short
+from overtone.report.summary import interval, number, ranked
+from overtone.results import Estimate, Results
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        title: what it is.
+        header: names of the columns, with units.
+        rows: one text for each column.
+        best: (row, column) of cells to stress.
+        num_names: how many columns, from the left, are names rather than numbers.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    best: frozenset[tuple[int, int]] = field(default_factory=frozenset)
+    num_names: int = 2
+
+
+def tables(results: Results) -> list[Table]:
+    """All that have rows."""
+    made = [
+        next_step_table(results),
+        rollout_table(results),
+        field_table(results),
+        band_table(results),
+        artifact_table(results),
+    ]
+    return [table for table in made if table.rows]
+
+
+def next_step_table(results: Results) -> Table:
+    """Errors and prices of one step, for each model and patch."""
+    points = next_points(results)
+    rows = [
+        (
+            p.model, patch_name(p.patch), interval(p.vrmse), f"{p.tokens:,}",
+            short(float(f"{p.steps[0].flops:.3g}")), number(p.seconds),
+        )
+        for p in points
+    ]  # fmt: skip
+    finite = [i for i, p in enumerate(points) if p.vrmse.value == p.vrmse.value]
+    best = {(min(finite, key=lambda i: points[i].vrmse.value), 2)} if len(finite) > 1 else set()
+    return Table(
+        "Next step from true frames",
+        ("model", "patch", "VRMSE", "tokens", "FLOPs", "seconds"),
+        tuple(rows),
+        frozenset(best),
+    )
+
+
+def rollout_table(results: Results) -> Table:
+    """Errors and prices of rollouts, for each model and schedule."""
+    found = series(results)
+    rows = [
+        (
+            s.model, s.schedule, interval(s.vrmse_10), interval(s.vrmse_all), f"{s.tokens:,}",
+            short(float(f"{s.runs[0].flops:.3g}")), number(s.seconds),
+            "no" if s.blow_up is None else f"step {s.blow_up}",
+        )
+        for s in found
+    ]  # fmt: skip
+    best = set()
+    for column, pick in ((2, lambda s: s.vrmse_10), (3, lambda s: s.vrmse_all)):
+        order = ranked(found, pick)
+        if len(order) > 1:
+            best.add((found.index(order[0]), column))
+    header = ("model", "schedule", f"VRMSE, first {min(10, results.steps)} steps",
+              f"VRMSE, all {results.steps} steps", "tokens", "FLOPs", "seconds",
+              "blow-up")  # fmt: skip
+    return Table("Rollouts", header, tuple(rows), frozenset(best))
+
+
+def field_table(results: Results) -> Table:
+    """VRMSE over all steps, for each model, schedule and field."""
+    found = series(results)
+    names = tuple(dict.fromkeys(name for s in found for run in s.runs for name in run.fields))
+    rows = tuple(
+        (s.model, s.schedule, *(_of(s, "fields", name) for name in names))
+        for s in found
+        if any(run.fields for run in s.runs)
+    )
+    return Table(
+        f"VRMSE of each field, over all {results.steps} steps",
+        ("model", "schedule", *names),
+        rows,
+    )
+
+
+def band_table(results: Results) -> Table:
+    """BSNMSE, for each model, schedule and band."""
+    found = series(results)
+    names = tuple(dict.fromkeys(name for s in found for run in s.runs for name in run.bsnmse))
+    rows = tuple(
+        (s.model, s.schedule, *(_of(s, "bsnmse", name) for name in names))
+        for s in found
+        if any(run.bsnmse for run in s.runs)
+    )
+    return Table("BSNMSE by band of scales", ("model", "schedule", *names), rows)
+
+
+def artifact_table(results: Results) -> Table:
+    """Harmonic excess, for each model, schedule and period."""
+    seen = [(s, h) for s in series(results) for patch in s.patches if (h := s.harmonics(patch))]
+    rows = [
+        (
+            s.model, s.schedule, patch_name(h.patch), number(h.overall), _probability(h.p_value),
+            number(100 * h.share), number(h.exponent),
+        )
+        for s, h in seen
+    ]  # fmt: skip
+    header = ("model", "schedule", "period (cells)", "excess (dB)", "p-value",
+              "share of the residual (%)", "growth exponent")  # fmt: skip
+    return Table("Grid artifacts", header, tuple(rows))
+
+
+def _of(s: Series, part: str, name: str) -> str:
+    found: Sequence[Estimate] = [
+        values[name] for run in s.runs if name in (values := getattr(run, part))
+    ]
+    return interval(pool(found)) if found else "–"
+
+
+def _probability(value: float) -> str:
+    return "< 0.0001" if value < 1e-4 else number(value)

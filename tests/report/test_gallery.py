@@ -1,0 +1,67 @@
+"""Which figures a report has."""
+
+import re
+
+import pytest
+
+from overtone.report.gallery import drawings, slug, telling_keys
+
+OVERVIEW = ["rollout_dial", "rollout_errors", "next_step_dial"]
+DIAGNOSIS = ["residual_spectra", "harmonic_growth", "folded_maps", "band_errors", "physics"]
+
+
+@pytest.fixture
+def names():
+    return lambda *given: [drawing.name for drawing in drawings(*given)]
+
+
+def test_all_figures_in_order_and_with_words(make_results, make_samples):
+    panels = ["panels_0_tracer", "panels_1_pressure"]
+    made = list(drawings(make_results(), make_samples(), {}))
+    assert [drawing.name for drawing in made] == OVERVIEW + panels + DIAGNOSIS
+    for drawing in made:
+        assert drawing.title
+        assert drawing.caption.endswith(".")
+        assert drawing.alt.endswith(".")
+        assert re.fullmatch(r"[a-z0-9_-]+", drawing.name)
+
+
+@pytest.mark.slow
+def test_three_axes_have_slices_and_projections(names, make_results, make_samples):
+    found = names(make_results(ndim=3), make_samples(ndim=3), {})
+    assert [name for name in found if "tracer" in name] == [
+        "panels_0_tracer_slice",
+        "panels_0_tracer_projection",
+    ]
+
+
+def test_without_samples_and_runs(names, make_model, make_results, make_samples):
+    assert names(make_results(), make_samples(keys=[]), {}) == OVERVIEW + DIAGNOSIS
+    assert names(make_results([make_model(schedules=())]), None, {}) == ["next_step_dial"]
+
+
+def test_what_is_left_out_is_said(make_model, make_results, make_samples):
+    schedules = [f"warmup:4:{n}" for n in range(5, 14)]
+    samples = make_samples(
+        keys=[("csm", s) for s in schedules], fields=tuple("abcde"), steps=(1, 2, 3, 4, 5)
+    )
+    results = make_results([make_model(schedules=schedules)])
+    captions = {drawing.name: drawing.caption for drawing in drawings(results, samples, {})}
+    said = captions["panels_0_a"]
+    for words in ("4 of 9 predictions", "3 of 5 steps", "3 of 5 fields"):
+        assert words in said
+    assert "panels_3_d" not in captions
+    assert "6 of 9 schedules" in captions["folded_maps"]
+
+
+def test_predictions_are_spread_from_the_best_to_the_worst(make_model, make_results, make_samples):
+    schedules = [f"warmup:4:{n}" for n in range(5, 14)]
+    keys = [("csm", s) for s in schedules]
+    results = make_results([make_model(schedules=schedules)])
+    chosen = telling_keys(results, make_samples(keys=keys), 3)
+    assert chosen == [keys[0], keys[4], keys[8]]
+
+
+def test_names_make_safe_file_names():
+    assert slug("../../etc/passwd") == "etc-passwd"
+    assert slug("模型") == "unnamed"

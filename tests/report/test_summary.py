@@ -1,0 +1,74 @@
+"""Sentences that claim no more than the intervals allow."""
+
+import math
+
+import pytest
+
+from overtone.report.summary import interval, number, sentences
+from overtone.results import Estimate
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.01, "0.0100"), (205.4, "205"), (12345.6, "12,346"), (math.nan, "–"), (math.inf, "–")],
+)
+def test_numbers_have_three_digits(value, said):
+    assert number(value) == said
+
+
+def test_intervals_are_shown_where_there_are_any():
+    assert interval(Estimate(value=1, low=0.5, high=2)) == "1.00 [0.500, 2.00]"
+    assert interval(Estimate(value=1, low=1, high=1)) == "1.00"
+    assert interval(Estimate(value=1, low=math.nan, high=math.nan)) == "1.00"
+    assert interval(Estimate(value=math.nan, low=0, high=1)) == "–"
+
+
+def test_the_best_schedule_and_what_it_costs(make_results):
+    said = " ".join(sentences(make_results(schedules=("16", "4", "4-8-16"))))
+    assert "over the first 10 steps, schedule 4-8-16 has the lowest VRMSE" in said
+    assert "over all 12 steps, schedule 4-8-16 has the lowest VRMSE, 0.150 [0.135, 0.165]." in said
+    assert "No other interval reaches that of the best" in said
+    # A cycle of three spends (1 + 1/4 + 1/16) / 3 of the finest patch's tokens.
+    assert "44 % of the" in said
+
+
+def test_overlapping_intervals_are_said_to_overlap(make_results):
+    said = " ".join(sentences(make_results(spread=0.6)))
+    assert "The best's interval overlaps those of 16, 16+shift and 4-8-16" not in said
+    assert "overlaps those of schedule" in said
+    assert "may be chance" in said
+    assert "times fewer tokens" in said
+
+
+def test_one_trajectory_has_no_intervals(make_results):
+    said = " ".join(sentences(make_results(spread=0.0, trajectories=1)))
+    assert "One trajectory only" in said
+    assert "Without intervals" in said
+    assert "reaches" not in said
+
+
+def test_few_trajectories_are_a_caution(make_results):
+    assert any("rough guesses" in line for line in sentences(make_results(trajectories=4)))
+    assert not any("rough guesses" in line for line in sentences(make_results()))
+
+
+def test_a_blow_up_is_not_ranked(make_model, make_results):
+    models = [make_model(schedules=["16"]), make_model("bad", None, ["4"], factor=0.1, blow_up=6)]
+    said = " ".join(sentences(make_results(models)))
+    assert "csm with schedule 16 has the lowest VRMSE" in said
+    assert "bad with schedule 4 (step 6)" in said
+    assert "1 of 2 rollouts turned non-finite" in said
+
+
+def test_artifacts(make_results):
+    said = " ".join(sentences(make_results()))
+    assert "strongest grid artifact is that of csm with schedule 16 at period 4: 18.0 dB" in said
+    assert "3 of 4 rollouts have no grid artifact" in said
+    assert any("No rollout has" in line for line in sentences(make_results(factor=0.1)))
+
+
+def test_one_schedule_seeds_and_nothing(make_model, make_results):
+    assert any("the only one" in line for line in sentences(make_results(schedules=["16"])))
+    seeds = make_results([make_model(seed=0), make_model(seed=1)])
+    assert any("envelope" in line for line in sentences(seeds))
+    assert sentences(make_results([make_model(schedules=())])) == ["No rollouts were evaluated."]
