@@ -36,9 +36,11 @@ demo: $(STAMP) ## the product's main job on built-in data, in minutes
 test: $(STAMP) lint types ## lint, types and the test suite (under 6 minutes)
 	$(BIN)/python -m pytest -n 2
 
-test-all: $(STAMP) lint types ## also the comparisons with the_well and timm, which it installs, and the slow checks
-	@# the_well pins an older fsspec than it needs, timm asks for a torch with CUDA; so no dependencies.
-	$(BIN)/python -m pip install -qq --no-deps the_well==1.2.0 einops==0.8.2 timm==1.0.30 torchvision==0.28.0
+test-all: $(STAMP) lint types ## also the comparisons with the_well, timm and neuraloperator, which it installs, and the slow checks
+	@# the_well pins an older fsspec than it needs, timm asks for a torch with CUDA; so no dependencies are resolved.
+	$(BIN)/python -m pip install -qq --no-deps the_well==1.2.0 einops==0.8.2 timm==1.0.30 torchvision==0.28.0 \
+		neuraloperator==2.0.0 tensorly==0.10.0 tensorly-torch==0.5.0 opt_einsum==3.4.0 scipy==1.17.1 \
+		zencfg==1.0.0 ruamel.yaml==0.19.1 configmypy==0.2.0 requests==2.34.2 urllib3 charset-normalizer certifi
 	$(BIN)/python -m pytest -n 2 -m 'slow or not slow'
 
 test-slow: $(STAMP) ## the longer checks
@@ -57,7 +59,7 @@ types: $(STAMP) ## pyright
 
 bench: $(STAMP) ## the benchmarks; JSON goes to results/
 	$(BIN)/python -m pip install -qq --no-deps the_well==1.2.0 einops==0.8.2
-	for name in step cvit decoder_rules solvers data evaluation; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in step cvit train decoder_rules solvers data evaluation; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 pictures: $(STAMP) ## the pictures of docs/data, from data made on the spot
 	$(BIN)/python benchmarks/pictures.py
