@@ -40,7 +40,8 @@ test-all: $(STAMP) lint types ## also the comparisons with the_well, timm and ne
 	@# the_well pins an older fsspec than it needs, timm asks for a torch with CUDA; so no dependencies are resolved.
 	$(BIN)/python -m pip install -qq --no-deps the_well==1.2.0 einops==0.8.2 timm==1.0.30 torchvision==0.28.0 \
 		neuraloperator==2.0.0 tensorly==0.10.0 tensorly-torch==0.5.0 opt_einsum==3.4.0 scipy==1.17.1 \
-		zencfg==1.0.0 ruamel.yaml==0.19.1 configmypy==0.2.0 requests==2.34.2 urllib3 charset-normalizer certifi
+		zencfg==1.0.0 ruamel.yaml==0.19.1 configmypy==0.2.0 requests==2.34.2 \
+		urllib3==2.8.0 charset-normalizer==3.5.2 certifi==2026.10.18
 	$(BIN)/python -m pytest -n 2 -m 'slow or not slow'
 
 test-slow: $(STAMP) ## the longer checks

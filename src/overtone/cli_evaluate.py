@@ -30,8 +30,14 @@ Split = Annotated[str, typer.Option(help="The split to start from.")]
 Start = Annotated[int, typer.Option(min=0, help="First frame of the longest context.")]
 Batch = Annotated[int, typer.Option(min=1, help="Trajectories that are predicted at once.")]
 Count = Annotated[int | None, typer.Option(min=1, help="Use no more trajectories than this.")]
-Stride = Annotated[int, typer.Option(min=1, help="Stored frames between two frames.")]
-Coarsen = Annotated[str, typer.Option(help="Cells to average into one, e.g. 2 or 2x4.")]
+Stride = Annotated[
+    int | None,
+    typer.Option(min=1, help="Stored frames between two frames; as it was trained by default."),
+]
+Coarsen = Annotated[
+    str | None,
+    typer.Option(help="Cells to average into one, e.g. 2 or 2x4; as it was trained by default."),
+]
 Device = Annotated[str, typer.Option(help="Where to compute, e.g. cuda.")]
 
 RESULTS, SAMPLES = "results.json", "samples.safetensors"
@@ -51,8 +57,8 @@ def evaluate(
     start: Start = 0,
     batch: Batch = 4,
     trajectories: Count = None,
-    stride: Stride = 1,
-    coarsen: Coarsen = "1",
+    stride: Stride = None,
+    coarsen: Coarsen = None,
     windows: Annotated[int, typer.Option(min=1, help="Next-step predictions per patch.")] = 64,
     out: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("evaluation"),
     seed: Annotated[int, typer.Option(help="Of the confidence intervals.")] = 0,
@@ -69,8 +75,8 @@ def evaluate(
         "split": split,
         "start": start,
         "trajectories": trajectories,
-        "stride": stride,
-        "coarsen": _cells(coarsen, "coarsen"),
+        "stride": candidates[0].trained_on("stride") if stride is None else stride,
+        "coarsen": _coarsen(coarsen, candidates[0]),
     }
     with bars(console) as progress:
         task = progress.add_task("reading", total=None)
@@ -112,8 +118,8 @@ def rollout(
     start: Start = 0,
     batch: Batch = 4,
     trajectories: Count = None,
-    stride: Stride = 1,
-    coarsen: Coarsen = "1",
+    stride: Stride = None,
+    coarsen: Coarsen = None,
     device: Device = "cpu",
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an older dataset of that name.")
@@ -141,8 +147,8 @@ def rollout(
             split=split,
             start=start,
             trajectories=trajectories,
-            stride=stride,
-            coarsen=_cells(coarsen, "coarsen"),
+            stride=candidate.trained_on("stride") if stride is None else stride,
+            coarsen=_coarsen(coarsen, candidate),
         )
     console.print(f"wrote {out}; next: overtone data check {out}", soft_wrap=True)
 
@@ -281,6 +287,10 @@ def _require_own(out: Path) -> None:
                 f"'{out / RESULTS}' exists and is not from `overtone evaluate`; it is left alone. "
                 "Choose another folder with --out"
             ) from None
+
+
+def _coarsen(text: str | None, candidate: Candidate) -> int | tuple[int, ...]:
+    return candidate.trained_on("coarsen") if text is None else _cells(text, "coarsen")
 
 
 def _cells(text: str, name: str) -> int | tuple[int, ...]:

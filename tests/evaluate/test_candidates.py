@@ -64,3 +64,9 @@ def test_models_must_differ_and_predict_the_same(roller, steppers, make_domain):
     other = Candidate("other", type(roller.model)(make_domain(fields=("b", "clock"))))
     with pytest.raises(ot.DomainError, match="evaluate them apart"):
         as_candidates([roller, other])
+
+
+def test_how_data_was_read_in_training_is_remembered():
+    trained = Candidate("a", None, {"data": {"coarsen": [2, 4], "stride": 3}})
+    assert (trained.trained_on("coarsen"), trained.trained_on("stride")) == ((2, 4), 3)
+    assert Candidate("b", None).trained_on("coarsen") == 1

@@ -72,6 +72,11 @@ class Candidate:
             return {"kind": "baseline", "name": self.model.name, **self.model.options}
         return {"kind": type(self.model).__name__}
 
+    def trained_on(self, what: str) -> Any:
+        """How data was read in its training: `"stride"` or `"coarsen"`; 1 where unknown."""
+        value = self.training.get("data", {}).get(what, 1)
+        return tuple(value) if isinstance(value, list) else value
+
     @property
     def patched(self) -> bool:
         """Whether schedules mean anything to it."""

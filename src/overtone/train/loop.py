@@ -283,6 +283,7 @@ class Trainer:
         about = {
             "recipe": self.config.recipe,
             "seed": self.config.train.seed,
+            "data": {"stride": self.config.data.stride, "coarsen": self.config.data.coarsen},
             "updates": progress.update,
             "minutes": round(progress.seconds / 60, 3),
             "flops": progress.flops,
