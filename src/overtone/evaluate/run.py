@@ -65,11 +65,10 @@ def evaluate(
     truth = Trajectories(data, candidates[0].model.domain.fields, context, reading)
     try:
         truth.require_steps(steps)
+        note = note or (lambda _: None)
+        _compare_grids(candidates, truth, note)
         job = _Job(truth, steps, batch, windows, seed, device, progress)
-        plans = [
-            choose_schedules(c, schedules, truth.domain, steps, note or (lambda _: None))
-            for c in candidates
-        ]
+        plans = [choose_schedules(c, schedules, truth.domain, steps, note) for c in candidates]
         job.expect(plans)
         data_part = _describe(truth, job)
         results, predictions = [], {}
@@ -161,6 +160,17 @@ class _Job:
             runs=tuple(runs),
         )
         return result, frames
+
+
+def _compare_grids(candidates: Sequence[Candidate], truth: Trajectories, note: Note) -> None:
+    """Models take other grids than their own, but whoever asks should know."""
+    for candidate in candidates:
+        own = candidate.model.domain.shape
+        if own != truth.domain.shape:
+            note(
+                f"model '{candidate.name}' was trained on {own} cells, the data has "
+                f"{truth.domain.shape}; --coarsen averages cells"
+            )
 
 
 def _describe(truth: Trajectories, job: _Job) -> Data:
