@@ -4,7 +4,7 @@ The shear-flow miniature, as `overtone train` runs it, with one and two threads,
 `torch.compile`, and with data read in the training process or in a worker. Every case runs in a
 process of its own; the first updates, in which graphs are compiled, are not counted.
 
-    python benchmarks/train.py [--updates 60] [--out results/train.json]
+    python benchmarks/train.py [--updates 40] [--out results/train.json]
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def measure(case: Case, updates: int) -> dict[str, Any]:
         lines = read_journal(Path(folder) / "run" / "metrics.jsonl")
     lines = [line for line in lines if line["kind"] == "train"]
     spent = [b["seconds"] - a["seconds"] for a, b in itertools.pairwise(lines)]
-    waiting = [line["waiting_for_data"] for line in lines]
+    waiting = [line["waiting_for_data"] / line["updates_per_second"] for line in lines]
     patches = [line["patch"] for line in lines]
     later = range(WARM_UP, len(lines) - 1)
     return {
@@ -88,7 +88,7 @@ def measure(case: Case, updates: int) -> dict[str, Any]:
             patch: statistics.median(spent[i] for i in later if patches[i + 1] == patch)
             for patch in sorted({patches[i + 1] for i in later}, key=int)
         },
-        "waiting_for_data": statistics.fmean(waiting[i + 1] for i in later),
+        "waiting_for_data": sum(waiting[i + 1] for i in later) / sum(spent[i] for i in later),
         "seconds_in_all": seconds,
     }
 
@@ -119,7 +119,7 @@ def show(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results/train.json"))
-    parser.add_argument("--updates", type=int, default=60)
+    parser.add_argument("--updates", type=int, default=40)
     options = parser.parse_args()
     rows = [run_apart(case, options.updates) for case in track(CASES, description="measuring")]
     show(rows)

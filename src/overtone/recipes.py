@@ -114,7 +114,7 @@ def mini(name: str, dataset: str) -> RunConfig:
     )
     return RunConfig(
         recipe=name,
-        data=DataConfig(generate=data, coarsen=m.coarsen),
+        data=DataConfig(generate=data, coarsen=m.coarsen, workers=1),
         model=ModelConfig(size="tiny", context=4, patches=m.patches),
         optimizer=OptimizerConfig(lr=1.5e-3, schedule="cosine", warmup=0.1),
         train=TrainConfig(batch=8, updates_per_patch=m.updates_per_patch, shift=True),

@@ -100,7 +100,8 @@ class Run(Record):
         bsnmse: mean over all steps, for each band (low, mid, high).
         harmonics: of each of the patches that the schedules use.
         spectra: residual spectra at chosen steps.
-        physics: name of a constraint -> its residual at each step, relative to the truth's own.
+        physics: name of a law -> at each step, how far the prediction's value of it is from the
+            truth's, relative to the truth's own; 0 is as the truth.
         tokens: of all steps of one sample.
         flops: of all steps of one sample.
         seconds: measured, of all steps of one sample.

@@ -12,6 +12,19 @@ from overtone.results import Results
 from overtone.samples import Samples
 
 
+def test_another_grid_than_in_training_is_noted(emulator, toy):
+    notes = []
+    other = ot.build("vit", domain=_on(emulator.domain, 16), patches=(4, 8), context=3)
+    evaluate({"m": other}, toy, schedules=["8"], steps=2, windows=2, note=notes.append)
+    assert any("was trained on" in note and "--coarsen" in note for note in notes)
+
+
+def _on(domain, cells):
+    return ot.Domain(
+        (cells,) * domain.ndim, domain.extent, domain.boundaries, domain.fields, domain.dt
+    )
+
+
 def test_everything_is_there_and_survives_a_file(emulator, steppers, toy, tmp_path):
     notes, seen = [], []
     models = [Candidate("e", emulator, {"seed": 3}), Candidate("p", steppers["Persistent"]())]

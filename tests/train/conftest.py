@@ -11,6 +11,7 @@ from overtone.data.generate import build_system, generate
 from overtone.recipes import recipe
 
 SMALL = {
+    "data.workers": 0,
     "model.width": 16,
     "model.heads": 2,
     "model.blocks": 2,

@@ -128,7 +128,7 @@ class Spread:
         model: has `predict_change`, on this rank's device.
         config: strategy.
         ranks: this process among all.
-        compile: whether to compile `predict_change`.
+        compile: whether to compile its blocks.
     """
 
     def __init__(self, model: nn.Module, config: ParallelConfig, ranks: Ranks, *, compile: bool):
@@ -136,7 +136,7 @@ class Spread:
         self.sharded = ranks.world > 1 and config.strategy != "ddp"
         self._wrapper: nn.Module = _Entry(model)
         if compile:
-            self._wrapper.compile()
+            _compile(model)
         if self.sharded:
             _shard(model, config, ranks)
         elif ranks.world > 1:
@@ -204,6 +204,15 @@ def _shard(model: nn.Module, config: ParallelConfig, ranks: Ranks) -> None:
     fully_shard(model, mesh=mesh)
     # The root gathers its own weights whichever of its methods is called.
     register_fsdp_forward_method(model, "predict_change")
+
+
+def _compile(model: nn.Module) -> None:
+    """Compile block by block: blocks see tokens alone, so a shift needs no new graph."""
+    blocks = _blocks(model)
+    for block in blocks or [model]:
+        block.compile()
+    # One graph for each patch, in training and in validation, for all frames and for the last one.
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 64)
 
 
 def _blocks(model: nn.Module) -> list[nn.Module]:
