@@ -49,7 +49,7 @@ def save_folder(path: str | Path, weights: Mapping[str, Tensor], config: Mapping
         content = {
             "format": FORMAT,
             "overtone": __version__,
-            "sha256": _sha256(scratch / WEIGHTS),
+            "sha256": sha256(scratch / WEIGHTS),
             **config,
         }
         (scratch / CONFIG).write_text(json.dumps(content, indent=2) + "\n")
@@ -81,7 +81,7 @@ def load_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         expected = config["sha256"]
     except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
         raise CheckpointError(f"'{path / CONFIG}' can't be read: {error!r}") from error
-    if _sha256(path / WEIGHTS) != expected:
+    if sha256(path / WEIGHTS) != expected:
         raise CheckpointError(
             f"'{path / WEIGHTS}' is not the file that was saved: its SHA-256 differs from the one "
             "in config.json. It is damaged or was replaced; copy or save the model again"
@@ -155,6 +155,7 @@ def _replace(new: Path, path: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """Of a file's content, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -13,7 +13,6 @@ safetensors form, and any number of ranks can read it again. Nothing is ever unp
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -27,6 +26,7 @@ import torch.distributed.checkpoint as dcp
 from torch import Tensor
 
 from overtone.errors import CheckpointError
+from overtone.storage import sha256
 from overtone.train.parallel import Ranks
 
 MARKER = "COMPLETE"
@@ -157,7 +157,7 @@ class Checkpoints:
 def _finish(scratch: Path, final: Path, state: Mapping[str, Any]) -> None:
     """Describe, mark and rename what was written."""
     files = sorted((scratch / "state").iterdir())
-    content = {**state, "sha256": {file.name: _sha256(file) for file in files}}
+    content = {**state, "sha256": {file.name: sha256(file) for file in files}}
     (scratch / "state.json").write_text(json.dumps(content, indent=2) + "\n")
     for file in scratch.rglob("*"):
         _sync(file)
@@ -183,13 +183,8 @@ def _verified_state(path: Path) -> dict[str, Any]:
         state = json.loads((path / "state.json").read_text())
         expected = state["sha256"]
         for name, digest in expected.items():
-            if _sha256(path / "state" / Path(name).name) != digest:
+            if sha256(path / "state" / Path(name).name) != digest:
                 raise CheckpointError(f"state/{name} is not the file that was saved")
     except (OSError, json.JSONDecodeError, KeyError, AttributeError) as error:
         raise CheckpointError(f"state.json or what it names can't be read: {error!r}") from error
     return state
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
