@@ -40,7 +40,9 @@ def test_other_files_are_refused(tmp_path, text):
 
 def test_the_docs_name_every_field():
     page = (Path(__file__).parents[1] / "docs" / "reference" / "results.md").read_text()
-    for record in Record.__subclasses__():
+    records = [r for r in Record.__subclasses__() if r.__module__ == Record.__module__]
+    assert len(records) > 7
+    for record in records:
         for name in record.model_fields:
             assert f"`{name}`" in page, f"{record.__name__}.{name}"
     assert f"`{FORMAT}`" in page

@@ -48,7 +48,7 @@ def test_a_failed_save_leaves_the_old_model(folder, make_model, monkeypatch):
     def fail(*_):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(storage, "_sha256", fail)
+    monkeypatch.setattr(storage, "sha256", fail)
     with pytest.raises(OSError, match="no space"):
         make_model().save(folder)
     monkeypatch.undo()
@@ -118,7 +118,7 @@ def test_damaged_files(folder):
     with pytest.raises(ot.CheckpointError, match="SHA-256 differs"):
         ot.Emulator.from_pretrained(folder)
     path.write_bytes(path.read_bytes()[:100])
-    edit(folder, lambda c: c.update(sha256=storage._sha256(path)))
+    edit(folder, lambda c: c.update(sha256=storage.sha256(path)))
     with pytest.raises(ot.CheckpointError, match=r"model\.safetensors' can't be read"):
         ot.Emulator.from_pretrained(folder)
     (folder / "config.json").write_text("{")
