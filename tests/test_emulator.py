@@ -228,11 +228,11 @@ def test_a_model_in_half_precision(make_model, make_window):
     ("processor", "tokenizer", "boundary"),
     [
         ("vit", "csm", "periodic"),
-        ("vit", "csm", "wall"),
-        ("axial", "ckm", "periodic"),
         ("axial", "ckm", "wall"),
-        ("swin", "csm", "wall"),  # masked
-        ("afno", "ckm", "wall"),  # mirrored
+        pytest.param("vit", "csm", "wall", marks=pytest.mark.slow),
+        pytest.param("axial", "ckm", "periodic", marks=pytest.mark.slow),
+        pytest.param("swin", "csm", "wall", marks=pytest.mark.slow),  # masked
+        pytest.param("afno", "ckm", "wall", marks=pytest.mark.slow),  # mirrored
     ],
 )
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
