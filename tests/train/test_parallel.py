@@ -11,9 +11,10 @@ import pytest
 import torch
 from rich.console import Console
 
+import overtone as ot
 from overtone.errors import ConfigError
 from overtone.train.journal import read_journal
-from overtone.train.parallel import _device, whole
+from overtone.train.parallel import _blocks, _device, whole
 from overtone.train.run import train
 
 QUIET = Console(file=io.StringIO())
@@ -125,6 +126,13 @@ def test_a_batch_that_ranks_can_not_share(small, start, tmp_path):
 def test_a_device_that_is_not_there():
     with pytest.raises(ConfigError, match="overtone info"):
         _device("cuda" if not torch.cuda.is_available() else "xpu", 0)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 12])
+def test_blocks_are_those_of_the_processor(blocks):
+    domain = ot.Domain((16,), (1.0,), "periodic", ("u",), 0.1)
+    model = ot.build("vit", domain=domain, patches=(2, 4), blocks=blocks)
+    assert _blocks(model) == list(model.processor.blocks)
 
 
 def test_a_plain_tensor_is_whole():

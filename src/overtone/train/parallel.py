@@ -216,6 +216,10 @@ def _compile(model: nn.Module) -> None:
 
 
 def _blocks(model: nn.Module) -> list[nn.Module]:
-    """The parts that are gathered one at a time: members of the longest module list."""
+    """The parts that are gathered one at a time: members of the module list that weighs most."""
     lists = [m for m in model.modules() if isinstance(m, nn.ModuleList)]
-    return list(max(lists, key=len)) if lists else []
+    return list(max(lists, key=_weight)) if lists else []
+
+
+def _weight(module: nn.Module) -> int:
+    return sum(p.numel() for p in module.parameters())
