@@ -96,7 +96,7 @@ def _draw_spectrum(axes: Any, diagnosis: Diagnosis) -> None:
     axes.set(xscale="log", yscale="log", xlabel="wavenumber (cycles per cell)")
     what = "residual's energy" if energy else "residual"
     axes.set(ylabel=f"power of the {what} (truth's variance = 1)")
-    axes.set_title(f"Spectrum of the {what} along the axes, last step")
+    axes.set_title(f"Spectrum of the {what}, last step")
     if energy:
         axes.set_ylabel(f"power of the {what} (whitened)")
     if artifact is not None:
