@@ -99,6 +99,7 @@ def test_theory(overtone, tmp_path):
     assert (tmp_path / "t.png").stat().st_size > 10_000
     code, text = overtone("theory", "16", "--persistence", 0.5)
     assert (code, "random walk" in text) == (0, True)
+    assert (tmp_path / "theory.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def theory(
     agreement: Annotated[
         float, typer.Option(min=0, max=1, help="How alike errors of different patches are.")
     ] = 1.0,
-    out: Annotated[Path | None, typer.Option(help="Draw a picture into this file.")] = None,
+    out: Annotated[Path, typer.Option(help="File of the picture.")] = Path("theory.png"),
 ) -> None:
     """Say which patch harmonics a schedule excites, which stay coherent and how they grow."""
     from overtone.domain import Domain
@@ -198,8 +198,7 @@ def theory(
     console = Console()
     console.print(table)
     console.print(verdict(found), highlight=False)
-    if out is not None:
-        console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
+    console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
 
 
 def results_table(results: Results) -> Table:

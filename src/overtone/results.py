@@ -55,7 +55,7 @@ class Harmonics(Record):
 
     Attributes:
         patch: the period in cells.
-        excess: dB above the spectral neighbourhood, at each step.
+        excess: dB above the spectral neighbourhood, at each step, mean over trajectories.
         exponent: g of `power ∝ step^g`.
         overall: dB, of the mean spectrum over all steps.
         p_value: of the overall excess.
@@ -64,7 +64,7 @@ class Harmonics(Record):
     """
 
     patch: int | tuple[int, ...]
-    excess: tuple[float, ...]
+    excess: tuple[Estimate, ...]
     exponent: float
     overall: float
     p_value: float
@@ -79,12 +79,15 @@ class ResidualSpectrum(Record):
         step: counted from 1.
         wavenumber: cycles per cell of the finest axis.
         power: of the residual in units of the truth's variance, mean over fields.
+        low, high: bounds of the power's 95 % interval.
         truth: the truth's own, in the same units.
     """
 
     step: int
     wavenumber: tuple[float, ...]
     power: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
     truth: tuple[float, ...]
 
 
@@ -116,7 +119,7 @@ class Run(Record):
     bsnmse: dict[str, Estimate]
     harmonics: tuple[Harmonics, ...]
     spectra: tuple[ResidualSpectrum, ...]
-    physics: dict[str, tuple[float, ...]]
+    physics: dict[str, tuple[Estimate, ...]]
     tokens: int
     flops: int
     seconds: float

@@ -98,4 +98,5 @@ domain = ot.Domain((16, 16), (1.0, 1.0), "periodic", ("a",))
 ot.baseline("fno", domain=domain, size="mini")
 assert warnings.filters == before
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -145,7 +145,7 @@ def test_one_two_and_three_dimensions(steppers, tmp_path, shape, boundaries, law
     assert list(runs) == ["2", "4", "2-4", "2-4+shift"]
     assert runs["2"].vrmse == runs["2-4"].vrmse
     assert set(runs["4"].physics) == laws
-    assert all(0 < value < 1 for value in runs["4"].physics["kinetic energy"])
+    assert all(0 < e.value < 1 for e in runs["4"].physics["kinetic energy"])
     assert samples.truth.shape == (3, 1 + len(shape), *shape)
     frames = [WellFolder(path, context=1).frames(i, 1, 4).fields for i in range(2)]
     errors = [vrmse(f[:1].expand_as(f[1:]), f[1:], ndim=len(shape)).mean(1) for f in frames]

@@ -44,13 +44,20 @@ def cell(patch, ndim, strength):
 def spectrum(step, size):
     k = tuple(i / 64 for i in range(33))
     power = tuple(size * step * (i + 1) ** -2 for i in range(33))
-    return ResidualSpectrum(step=step, wavenumber=k, power=power, truth=tuple(p * 9 for p in power))
+    return ResidualSpectrum(
+        step=step,
+        wavenumber=k,
+        power=power,
+        low=tuple(p / 2 for p in power),
+        high=tuple(p * 2 for p in power),
+        truth=tuple(p * 9 for p in power),
+    )
 
 
 def harmonics(patch, ndim, steps, size):
     return Harmonics(
         patch=patch,
-        excess=tuple(size * 20 + 0.1 * step for step in range(steps)),
+        excess=tuple(estimate(size * 20 + 0.1 * step) for step in range(steps)),
         exponent=2.0,
         overall=20 * size,
         p_value=1e-6 if size > 0.5 else 0.4,
@@ -73,7 +80,7 @@ def run(schedule, size, *, ndim, steps, blow_up=None, spread=0.1):
         bsnmse={band: estimate(size * f, spread) for band, f in BANDS.items()},
         harmonics=tuple(harmonics(p, ndim, length, size) for p in (4, 8, 16)),
         spectra=tuple(spectrum(step, size) for step in (1, 5, steps) if step <= length),
-        physics={"divergence": tuple(size * step for step in range(1, length + 1))},
+        physics={"divergence": tuple(estimate(size * step) for step in range(1, length + 1))},
         tokens=tokens,
         flops=1000 * tokens,
         seconds=0.01 * tokens,

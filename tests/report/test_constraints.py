@@ -12,9 +12,10 @@ def test_a_panel_for_each_model_and_constraint(make_model, make_results, check_l
     figure = physics_constraints(results)
     assert [axes.get_title() for axes in figure.axes] == ["csm: divergence", "other: divergence"]
     assert len(figure.axes[0].get_lines()) == 4
-    np.testing.assert_allclose(
-        figure.axes[1].get_lines()[0].get_ydata(), results.models[1].runs[0].physics["divergence"]
-    )
+    found = results.models[1].runs[0].physics["divergence"]
+    curve = figure.axes[1].get_lines()[0]
+    np.testing.assert_allclose(curve.get_ydata(), [e.value for e in found])
+    assert len(figure.axes[0].collections) == 4, "each line has its interval"
     assert "truth" in figure.axes[0].get_ylabel()
     check_labels(figure)
 

@@ -16,7 +16,9 @@ def test_a_column_for_each_period(make_model, make_results, check_labels, legend
     check_labels(figure)
     assert legend_names(figure) == ["16", "16+shift", "4-8-16", "4"]
     curve = figure.axes[5].get_lines()[0]
-    np.testing.assert_allclose(curve.get_ydata(), results.models[1].runs[0].harmonics[2].excess)
+    found = results.models[1].runs[0].harmonics[2].excess
+    np.testing.assert_allclose(curve.get_ydata(), [e.value for e in found])
+    assert len(figure.axes[0].collections) == 4, "each line has its interval"
 
 
 def test_few_of_many_periods_with_the_finest_and_the_coarsest(make_results, alter_run):

@@ -6,6 +6,7 @@ import pytest
 
 from overtone.report.multiples import grid_of_panels, mark_end, panels, plot_steps
 from overtone.report.style import assign, new_figure
+from overtone.results import Estimate
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
@@ -26,10 +27,11 @@ def test_columns_may_have_their_own_scale():
 def test_seeds_are_drawn_only_if_there_are_several():
     axes = new_figure(3, 3).subplots()
     look = assign(["16"])["16"]
-    plot_steps(axes, [1.0, 2.0], [[1.0, 2.0]], look)
-    assert len(axes.get_lines()) == 1
-    plot_steps(axes, [1.0, 2.0], [[0.0, 1.0], [2.0, 3.0]], look)
-    assert len(axes.get_lines()) == 4
+    one, two = ([Estimate(value=x, low=x - 1, high=x + 1) for x in y] for y in ((1, 2), (3, 4)))
+    plot_steps(axes, one, [one], look)
+    assert (len(axes.get_lines()), len(axes.collections)) == (1, 1)
+    plot_steps(axes, one, [one, two], look)
+    assert (len(axes.get_lines()), len(axes.collections)) == (4, 1)
 
 
 def test_a_cross_marks_the_last_finite_value():

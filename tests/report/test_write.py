@@ -39,7 +39,7 @@ def test_a_small_report(make_results, make_samples, tmp_path):
 def test_a_report_in_any_dimension(make_results, make_samples, tmp_path, ndim):
     results = make_results(ndim=ndim)
     write_report(results, make_samples(ndim), tmp_path)
-    check_folder(tmp_path, results)
+    assert "data:image" in check_folder(tmp_path, results)
 
 
 @pytest.mark.slow

@@ -50,18 +50,20 @@ def test_a_failed_write_keeps_the_one_before(tmp_path):
 
 def test_incomplete_and_damaged_ones_are_passed_over(tmp_path):
     checkpoints = Checkpoints(tmp_path, ALONE, keep=9)
-    for update in (1, 2, 3):
+    for update in (0, 1, 2, 3):
         save(checkpoints, update)
     (checkpoints.folder / "update-00000003/COMPLETE").unlink()
+    (checkpoints.folder / "update-00000001/model/config.json").write_text("[]")
     with (checkpoints.folder / "update-00000002/state/state.safetensors").open("r+b") as file:
         file.seek(-1, 2)
         file.write(b"\x01")
     (checkpoints.folder / ".update-00000004.part").mkdir()
     found, notes = checkpoints.newest()
-    assert found.update == 1
+    assert found.update == 0
     assert "'.update-00000004.part' was not finished" in notes[0]
     assert "'update-00000003' has no COMPLETE" in notes[1]
     assert "'update-00000002' is damaged" in notes[2]
+    assert "model/config.json is not the file that was saved" in notes[3]
 
 
 def test_no_checkpoint_at_all(tmp_path):

@@ -103,3 +103,20 @@ def test_without_causality_the_last_frame_alone_is_supervised():
     change, stats = model.predict_change(window, patch, shift, last_only=True)
     true = stats.change_between(window.fields[:, -1:], target)
     torch.testing.assert_close(loss, (change - true).square().mean())
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "wall", "open", ("wall", "open")])
+def test_shifts_train_on_every_kind_of_boundary(boundary):
+    sides = boundary if isinstance(boundary, str) else [boundary]
+    domain = ot.Domain((18,), (1.0,), sides, ("u",), 0.1)
+    model = ot.build("vit", domain=domain, patches=(2, 4), context=3, width=16, heads=2).train()
+    x = torch.randn(2, 4, 1, 18).cumsum(dim=1)
+    window, target = ot.Window(x[:, :3], domain), x[:, 3:]
+    for shift in range(4):
+        model.zero_grad()
+        (loss,) = losses(
+            model.predict_change, window, target, [(4, (shift,))], TrainConfig(), causal=True
+        )
+        loss.backward()
+        assert loss.isfinite()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())

@@ -59,7 +59,9 @@ def test_two_ranks_then_one_then_two_keep_the_curve(small, start, tmp_path, stra
     finish(start(small(train__updates=4, **options), tmp_path / "run", ranks=2))
     train(small(train__updates=8, **options), tmp_path / "run", resume=True, console=QUIET)
     finish(start(small(**options), tmp_path / "run", "--resume", ranks=2))
-    require_close(losses(tmp_path / "whole"), losses(tmp_path / "run"))
+    whole_run, in_parts = losses(tmp_path / "whole"), losses(tmp_path / "run")
+    assert len(whole_run) == len(in_parts) == 12
+    require_close(whole_run, in_parts)
 
 
 def test_a_killed_rank_ends_the_job_and_the_run_resumes(small, start, tmp_path):
@@ -112,7 +114,10 @@ def test_a_bad_batch_on_one_rank_stops_all(small, waves, start, tmp_path):
         name = next(iter(opened["t0_fields"]))
         opened["t0_fields"][name][0, 7, 3] = float("nan")
     config = small(data__path=str(tmp_path / "spoilt"), train__updates=50)
-    output, _ = start(config, tmp_path / "run", ranks=2).communicate(timeout=120)
+    process = start(config, tmp_path / "run", ranks=2)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert not (tmp_path / "run/summary.json").exists()
     assert f"{file.name} trajectory 0 step" in output
 
 

@@ -22,7 +22,7 @@ from overtone.metrics import (
     bsnmse,
     isotropic_spectrum,
 )
-from overtone.metrics.confidence import estimate, estimates
+from overtone.metrics.confidence import bootstrap, estimate, estimates
 from overtone.metrics.lattice import check_patch, patch_power
 from overtone.metrics.pointwise import EPSILON
 from overtone.results import Estimate, Harmonics, ResidualSpectrum
@@ -51,10 +51,11 @@ class Tally:
         empty = torch.full((num, steps), torch.nan, dtype=torch.float64)
         self._errors = empty[..., None].repeat(1, 1, len(domain.fields))
         self._bands = empty[..., None].repeat(1, 1, len(BANDS))
+        self._excess = {patch: empty.clone() for patch in self.patches}
         self._laws: dict[str, Tensor] = {}
         self._trackers: dict[int, HarmonicTracker] = {}
         self._pool = HarmonicPool()
-        self._spectra = {step: _SpectrumSum() for step in sorted({1, (steps + 1) // 2, steps})}
+        self._spectra = {step: _Spectra() for step in sorted({1, (steps + 1) // 2, steps})}
         self._seconds = torch.zeros(2, steps, dtype=torch.float64)  # of all calls, and samples
         self.blow_up: int | None = None
 
@@ -100,6 +101,10 @@ class Tally:
         for row in rows:
             if tracker := self._trackers.pop(row, None):
                 self._pool.add(tracker)
+                for patch, seen in tracker.results().items():
+                    self._excess[patch][row, : len(seen.excess)] = torch.tensor(
+                        seen.excess, dtype=torch.float64
+                    )
 
     @property
     def vrmse(self) -> tuple[Estimate, ...]:
@@ -131,7 +136,7 @@ class Tally:
         return tuple(
             Harmonics(
                 patch=patch,
-                excess=seen.excess,
+                excess=estimates(self._excess[patch][:, : len(seen.excess)], seed=self.seed),
                 exponent=seen.exponent,
                 overall=seen.overall.excess.item(),
                 p_value=seen.overall.p_value.item(),
@@ -144,14 +149,15 @@ class Tally:
     @property
     def spectra(self) -> tuple[ResidualSpectrum, ...]:
         """At the first, the middle and the last step, as far as a trajectory got there."""
-        return tuple(seen.result(step) for step, seen in self._spectra.items() if seen.count)
+        found = self._spectra.items()
+        return tuple(seen.result(step, self.seed) for step, seen in found if seen.num)
 
     @property
-    def physics(self) -> dict[str, tuple[float, ...]]:
+    def physics(self) -> dict[str, tuple[Estimate, ...]]:
         """Deviation from each law at each step, mean over the trajectories that got there."""
         reached = len(self.vrmse)
         return {
-            name: tuple(values[:, :reached].nanmean(dim=0).tolist())
+            name: estimates(values[:, :reached], seed=self.seed) if reached else ()
             for name, values in self._laws.items()
         }
 
@@ -170,12 +176,18 @@ class Tally:
         return self._trackers[row]
 
 
-class _SpectrumSum:
-    """Sums of spectra of residuals and truths over samples."""
+class _Spectra:
+    """Spectra of residuals and truths, one of each for a sample."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self._wavenumber, self._power, self._truth = (torch.zeros(()) for _ in range(3))
+        self._wavenumber = torch.zeros(())
+        self._power: list[Tensor] = []
+        self._truth: list[Tensor] = []
+
+    @property
+    def num(self) -> int:
+        """Samples taken so far."""
+        return sum(map(len, self._power))
 
     def add(self, domain: Domain, residual: Tensor, truth: Tensor) -> None:
         """Take normalised fields `(B, C, *space)`."""
@@ -185,17 +197,19 @@ class _SpectrumSum:
             isotropic_spectrum(field, ndim=domain.ndim, periodic=domain.periodic, spacing=spacing)
             for field in (residual, truth)
         ]
-        self.count += len(residual)
         self._wavenumber = found[0].wavenumber
-        self._power = self._power + found[0].power.mean(dim=1).sum(dim=0)
-        self._truth = self._truth + found[1].power.mean(dim=1).sum(dim=0)
+        self._power.append(found[0].power.mean(dim=1))
+        self._truth.append(found[1].power.mean(dim=1))
 
-    def result(self, step: int) -> ResidualSpectrum:
+    def result(self, step: int, seed: int) -> ResidualSpectrum:
+        power = bootstrap(torch.cat(self._power), seed=seed)
         return ResidualSpectrum(
             step=step,
             wavenumber=tuple(self._wavenumber.tolist()),
-            power=tuple((self._power / self.count).tolist()),
-            truth=tuple((self._truth / self.count).tolist()),
+            power=tuple(power.value.tolist()),
+            low=tuple(power.low.tolist()),
+            high=tuple(power.high.tolist()),
+            truth=tuple(torch.cat(self._truth).mean(dim=0).tolist()),
         )
 
 

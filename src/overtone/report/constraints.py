@@ -36,7 +36,7 @@ def physics_constraints(results: Results) -> Figure:
                 plot_steps(axes, s.physics(constraint), seeds, known[s.schedule], index=index)
             axes.set_title(text(f"{name}: {constraint}"))
     for axes, constraint in zip(grid[0], constraints, strict=True):
-        fit_scale(axes, "y", [value for s in found for value in s.physics(constraint)])
+        fit_scale(axes, "y", [e.value for s in found for e in s.physics(constraint)])
     for axes in grid[-1]:
         axes.set(xlabel=f"rollout step (dt = {domain_of(results).dt:g})")
     for axes in grid[:, 0]:

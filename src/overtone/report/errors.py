@@ -60,16 +60,7 @@ def _draw_others(axes: Axes, others: Sequence[Series]) -> None:
 def _draw_model(axes: Axes, own: Sequence[Series], known: dict[str, Look], steps: int) -> None:
     for index, s in enumerate(own):
         look, curve = known[s.schedule], s.curve
-        seeds = [[e.value for e in run.vrmse] for run in s.runs]
-        plot_steps(axes, [e.value for e in curve], seeds, look, index=index)
-        if len(seeds) == 1:
-            _draw_band(axes, s, look)
-        for values in seeds:
-            mark_end(axes, values, steps, look.colour)
-
-
-def _draw_band(axes: Axes, s: Series, look: Look) -> None:
-    low, high = [e.low for e in s.curve], [e.high for e in s.curve]
-    if np.isfinite(low).any() and np.not_equal(low, high).any():
-        steps = range(1, len(low) + 1)
-        axes.fill_between(steps, low, high, color=look.colour, alpha=0.15, linewidth=0)
+        seeds = [run.vrmse for run in s.runs]
+        plot_steps(axes, curve, seeds, look, index=index)
+        for seed in seeds:
+            mark_end(axes, [e.value for e in seed], steps, look.colour)

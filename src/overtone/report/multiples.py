@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from overtone.report.style import WIDE, Look, new_figure
+from overtone.results import Estimate
 
 BACKGROUND = {"color": "#c8c8c8", "linewidth": 0.9, "zorder": 1}
 """Other models' lines, for comparison."""
@@ -47,13 +48,13 @@ def grid_of_panels(
 
 def plot_steps(
     axes: Axes,
-    average: Sequence[float],
-    seeds: Iterable[Sequence[float]],
+    average: Sequence[Estimate],
+    seeds: Iterable[Sequence[Estimate]],
     look: Look,
     *,
     index: int = 0,
 ) -> None:
-    """A line over rollout steps, with its seeds as thin lines and a cross where it ends early.
+    """A line over rollout steps, with its seeds as thin lines, or its interval if it has one seed.
 
     Args:
         axes: where.
@@ -62,12 +63,14 @@ def plot_steps(
         look: of the schedule.
         index: of the schedule, so that markers of different lines stand at different steps.
     """
-    curves = [list(curve) for curve in seeds]
+    curves = [[e.value for e in curve] for curve in seeds]
     for curve in curves if len(curves) > 1 else ():
         axes.plot(range(1, len(curve) + 1), curve, color=look.colour, **THIN)
-    axes.plot(
-        range(1, len(average) + 1), average, zorder=3, **look.curve(len(average), first=index)
-    )
+    steps, values = range(1, len(average) + 1), [e.value for e in average]
+    axes.plot(steps, values, zorder=3, **look.curve(len(values), first=index))
+    low, high = [e.low for e in average], [e.high for e in average]
+    if len(curves) == 1 and np.isfinite(low).any() and np.not_equal(low, high).any():
+        axes.fill_between(steps, low, high, color=look.colour, alpha=0.15, linewidth=0)
 
 
 def mark_end(axes: Axes, values: Sequence[float], steps: int, colour: str) -> None:

@@ -80,7 +80,7 @@ class Series:
             return None
         return Harmonics(
             patch=patch,
-            excess=tuple(mean_by_step([h.excess for h in found])),
+            excess=tuple(pool(step) for step in zip(*(h.excess for h in found), strict=False)),
             exponent=mean([h.exponent for h in found]),
             overall=mean([h.overall for h in found]),
             p_value=max(h.p_value for h in found),
@@ -97,12 +97,15 @@ class Series:
             step=step,
             wavenumber=found[0].wavenumber,
             power=tuple(mean_by_step([s.power for s in found])),
+            low=tuple(np.min([s.low for s in found], axis=0).tolist()),
+            high=tuple(np.max([s.high for s in found], axis=0).tolist()),
             truth=found[0].truth,
         )
 
-    def physics(self, name: str) -> list[float]:
-        """A constraint's residual at each step, averaged over seeds."""
-        return mean_by_step([run.physics[name] for run in self.runs if name in run.physics])
+    def physics(self, name: str) -> list[Estimate]:
+        """Deviation from a law at each step, averaged over seeds."""
+        found = [run.physics[name] for run in self.runs if name in run.physics]
+        return [pool(step) for step in zip(*found, strict=False)]
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,8 @@ def _draw_spectra(axes: Axes, own: Sequence[Series], step: int, known: dict[str,
         keep = (k > 0) & (power > 0) & np.isfinite(power)
         look = known[s.schedule].curve(int(keep.sum()), first=index)
         axes.plot(k[keep], power[keep], gid=f"residual {s.schedule}", **look)
+        low, high = (np.array(bound)[keep] for bound in (spectrum.low, spectrum.high))
+        axes.fill_between(k[keep], low, high, color=look["color"], alpha=0.12, linewidth=0)
     if not pairs:
         axes.text(0.5, 0.5, "not finite", ha="center", va="center", transform=axes.transAxes)
     else:

@@ -3,7 +3,7 @@
     checkpoints/update-00000500/
         model/        what `from_pretrained` reads: weights and configuration
         state/        moments of the optimizer and the averaged weights, as safetensors
-        state.json    everything else, and the SHA-256 of the files in state/
+        state.json    everything else, and the SHA-256 of all these files
         COMPLETE      written last
 
 A checkpoint is written under a hidden name, marked, then renamed; older ones are removed only then.
@@ -156,8 +156,9 @@ class Checkpoints:
 
 def _finish(scratch: Path, final: Path, state: Mapping[str, Any]) -> None:
     """Describe, mark and rename what was written."""
-    files = sorted((scratch / "state").iterdir())
-    content = {**state, "sha256": {file.name: sha256(file) for file in files}}
+    files = sorted(file for file in scratch.rglob("*") if file.is_file())
+    digests = {file.relative_to(scratch).as_posix(): sha256(file) for file in files}
+    content = {**state, "sha256": digests}
     (scratch / "state.json").write_text(json.dumps(content, indent=2) + "\n")
     for file in scratch.rglob("*"):
         _sync(file)
@@ -183,8 +184,8 @@ def _verified_state(path: Path) -> dict[str, Any]:
         state = json.loads((path / "state.json").read_text())
         expected = state["sha256"]
         for name, digest in expected.items():
-            if sha256(path / "state" / Path(name).name) != digest:
-                raise CheckpointError(f"state/{name} is not the file that was saved")
+            if sha256(path / name) != digest:
+                raise CheckpointError(f"{name} is not the file that was saved")
     except (OSError, json.JSONDecodeError, KeyError, AttributeError) as error:
         raise CheckpointError(f"state.json or what it names can't be read: {error!r}") from error
     return state
