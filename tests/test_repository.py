@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src" / "overtone"
 
 # Imports point one way: a module may import from its own layer's package and from layers above it.
 LAYERS = [
-    {"errors", "version", "cache", "progress", "atomic"},
+    {"errors", "version", "cache", "progress", "atomic", "pretrained"},
     {"domain", "results"},
     {"grid", "samples", "diagnosis"},
     {"schedules"},
@@ -30,8 +30,16 @@ LAYERS = [
     {"recipes"},
     {"train", "evaluate"},
     {"report", "diagnose"},
-    {"diagnose_figure"},
-    {"demo", "cli_data", "cli_train", "cli_evaluate", "cli_diagnose", "cli_report"},
+    {"diagnose_figure", "reproduce"},
+    {
+        "demo",
+        "cli_data",
+        "cli_train",
+        "cli_evaluate",
+        "cli_diagnose",
+        "cli_report",
+        "cli_reproduce",
+    },
     {"cli"},
     {"__main__", "__init__"},
 ]
@@ -90,6 +98,7 @@ def test_the_list_of_commands():
         "evaluate",
         "info",
         "report",
+        "reproduce",
         "rollout",
         "theory",
         "train",
@@ -102,7 +111,7 @@ def test_every_module_has_a_test_file():
     covered = {"attention": "transformer", "vit": "transformer", "axial": "transformer",
                "convolution": "tokenizers", "fixed": "tokenizers", "kernel": "tokenizers",
                "stride": "tokenizers", "base": "shear_flow", "cache": "cli", "info": "cli",
-               "progress": "cli",
+               "progress": "cli", "card": "package",
                "atomic": "writer", "handles": "well", "scan": "stats",
                "interstellar": "supernova_explosion", "cvit_parts": "cvit",
                "cvit_architecture": "cvit"}  # fmt: skip

@@ -17,6 +17,7 @@ from overtone.cli_data import app as data_app
 from overtone.cli_diagnose import diagnose
 from overtone.cli_evaluate import evaluate, rollout, theory
 from overtone.cli_report import report
+from overtone.cli_reproduce import reproduce
 from overtone.cli_train import train
 from overtone.errors import OvertoneError
 from overtone.version import __version__
@@ -29,7 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app)
-for command in (train, evaluate, report, rollout, diagnose, theory):
+for command in (train, evaluate, report, reproduce, rollout, diagnose, theory):
     app.command()(command)
 
 

@@ -160,7 +160,10 @@ class Emulator(nn.Module):
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> Emulator:
-        """Read a folder that `save` wrote. The model is in evaluation mode."""
+        """Read a folder that `save` wrote, or a model that comes with the package, by its name.
+
+        The model is in evaluation mode.
+        """
         weights, config = load_folder(path)
         try:
             model = cls(Architecture.from_dict(config["architecture"]))

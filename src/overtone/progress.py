@@ -6,7 +6,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
-def bars(console: Console | None = None) -> Progress:
-    """Bars with a title, a count and an ETA; use as a context manager."""
+def bars(console: Console | None = None, *, transient: bool = False) -> Progress:
+    """Bars with a title, a count and an ETA; use as a context manager.
+
+    Args:
+        console: where to print.
+        transient: remove them at the end.
+    """
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    return Progress(*columns, TimeRemainingColumn(), console=console)
+    return Progress(*columns, TimeRemainingColumn(), console=console, transient=transient)

@@ -17,7 +17,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from overtone.errors import CheckpointError
+from overtone.errors import CheckpointError, suggest
+from overtone.pretrained import pretrained_folder, pretrained_names
 from overtone.version import __version__
 
 CONFIG = "config.json"
@@ -114,8 +115,13 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], path: str | Pa
 
 
 def find_model(path: str | Path) -> Path:
-    """The model folder itself: of a training run's folder, its best model or else its last."""
+    """The model folder itself: of a training run's folder, its best model or else its last.
+
+    What is no path here may be the name of a model that comes with the package.
+    """
     path = Path(path)
+    if not path.exists():
+        return pretrained_folder(path) or path
     if not (path / WEIGHTS).exists():
         for name in ("best", "last"):
             if (path / name / WEIGHTS).exists():
@@ -133,8 +139,10 @@ def _refuse_pickle(path: Path) -> None:
             f"with {WEIGHTS} and {CONFIG}, as Emulator.save writes it"
         )
     if not path.exists():
+        names = pretrained_names()
         raise CheckpointError(
-            f"'{path}' does not exist; expected a folder that Emulator.save wrote"
+            f"'{path}' does not exist{suggest(str(path), names)}; expected a folder that "
+            f"Emulator.save wrote, or a model that comes with the package: {', '.join(names)}"
         )
     if path.is_file():
         raise CheckpointError(f"'{path}' is a file; expected the folder that holds {WEIGHTS}")

@@ -243,7 +243,9 @@ def read(config: RunConfig, path: Path | str, split: str, *, horizon: int) -> We
     )
 
 
-def data_folder(config: DataConfig, own: Ranks, console: Console) -> Path | str:
+def data_folder(
+    config: DataConfig, own: Ranks | None = None, console: Console | None = None
+) -> Path | str:
     """Where the data is; generated into the cache if need be, on the first rank."""
     if config.path is not None:
         return config.path
@@ -251,9 +253,9 @@ def data_folder(config: DataConfig, own: Ranks, console: Console) -> Path | str:
     assert wanted is not None
     digest = hashlib.sha256(wanted.model_dump_json().encode()).hexdigest()[:12]
     folder = cache_dir() / "data" / f"{wanted.system}-{digest}"
-    if own.first:
+    if own is None or own.first:
         system = build_system(wanted.system, grid=wanted.grid, **wanted.settings)
-        with bars(console) as progress:
+        with bars(console, transient=True) as progress:
             task = progress.add_task(f"generating {wanted.system}", total=None)
             generate(
                 system,
@@ -265,7 +267,8 @@ def data_folder(config: DataConfig, own: Ranks, console: Console) -> Path | str:
                 splits=wanted.splits,
                 progress=lambda n, m, _: progress.update(task, completed=n, total=m),
             )
-    own.wait()
+    if own is not None:
+        own.wait()
     return folder
 
 

@@ -1,0 +1,52 @@
+"""Take trained models of `overtone reproduce` into the package, with cards, logs and proofs.
+
+Run it after the studies: `python benchmarks/package_models.py`. It writes src/overtone/weights and
+results/models.json.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from overtone.info import machine
+from overtone.pretrained import FOLDER
+from overtone.reproduce.package import package
+from overtone.reproduce.studies import FIXED
+from overtone.results import Results
+
+MODELS = {
+    "shear-flow-mini": ("csm", "ckm", *FIXED),
+    "rayleigh-benard-mini": ("csm",),
+    "turbulent-radiative-layer-2d-mini": ("csm",),
+    "turbulence-gravity-cooling-mini": ("csm",),
+}
+"""Study -> the models of it that are packaged."""
+
+
+def main(
+    runs: Annotated[Path, typer.Option(help="Folder of `overtone reproduce`.")] = Path(
+        "runs/reproduce"
+    ),
+    results: Annotated[Path, typer.Option(help="Folder of its numbers.")] = Path("results"),
+) -> None:
+    proofs = {}
+    for study, kinds in MODELS.items():
+        found = Results.load(results / f"{study}.json")
+        for kind in kinds:
+            name = f"{study}-{kind}"
+            proofs[name] = package(runs / "runs" / name, found, kind, name, FOLDER)
+            print(name, proofs[name]["vrmse"])
+    content = {
+        "command": "python benchmarks/package_models.py",
+        "machine": machine(),
+        "models": proofs,
+    }
+    (results / "models.json").write_text(json.dumps(content, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,6 @@
+"""From nothing to a study's numbers: data, trainings, evaluation and report, by one command."""
+
+from overtone.reproduce.run import reproduce
+from overtone.reproduce.studies import STUDIES, Comparison, Study, Training, find_study
+
+__all__ = ["STUDIES", "Comparison", "Study", "Training", "find_study", "reproduce"]

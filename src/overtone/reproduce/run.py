@@ -1,0 +1,199 @@
+"""A study from nothing: data, learning rates, trainings, comparisons, reports.
+
+Every stage is skipped where its result is there already, and a training goes on from its newest
+checkpoint, so the same command resumes what was interrupted.
+
+OUT/runs/NAME           one training run for each model, shared by all studies
+OUT/STUDY/COMPARISON    results.json, samples and report.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from overtone.baselines.registry import create
+from overtone.config import RunConfig, change, load_config
+from overtone.errors import ConfigError
+from overtone.evaluate import Candidate, evaluate, load_candidate
+from overtone.progress import bars
+from overtone.report import write_report
+from overtone.reproduce.jobs import Job, run_jobs
+from overtone.reproduce.studies import Comparison, Study, Training
+from overtone.reproduce.tune import best_rate, trials
+from overtone.results import Results
+from overtone.samples import Samples
+from overtone.train.journal import METRICS, read_journal
+from overtone.train.run import SUMMARY, data_folder
+
+WINDOWS, BATCH = 240, 4
+"""Next-step predictions for each patch, and trajectories at once."""
+
+
+def reproduce(
+    study: Study,
+    out: str | Path,
+    *,
+    results: str | Path | None = None,
+    workers: int = 2,
+    console: Console | None = None,
+) -> list[Results]:
+    """Run what is missing of a study and return the numbers of its comparisons.
+
+    Args:
+        study: what to do.
+        out: folder for runs and reports.
+        results: folder that gets a copy of each comparison's numbers, `COMPARISON.json`.
+        workers: trainings at once.
+        console: where to print.
+    """
+    out, console = Path(out), console or Console()
+    configs = {t.name: t.config() for t in study.trainings}
+    data = {c.data.model_dump_json(): c for c in configs.values()}
+    for config in data.values():
+        data_folder(config.data, console=console)
+    tuned = {t.name: t for t in study.trainings if t.rate_of == t.name}
+    _train([trial for t in tuned.values() for trial in trials(t).values()], out, workers, console)
+    rates = {name: _best_rate(t, out, console) for name, t in tuned.items()}
+    chosen = [_with_rate(t, rates) for t in study.trainings]
+    _train(chosen, out, workers, console)
+    return [_compare(c, study, chosen, out, results, console) for c in study.comparisons]
+
+
+def _best_rate(training: Training, out: Path, console: Console) -> float:
+    rate, scores = best_rate(training, out / "runs")
+    listed = ", ".join(f"{r:g}: {score:.4f}" for r, score in scores.items())
+    console.print(
+        f"{training.name}: learning rate {rate:g} (validation score {listed})", highlight=False
+    )
+    return rate
+
+
+def _with_rate(training: Training, rates: Mapping[str, float]) -> Training:
+    if training.rate_of is None:
+        return training
+    return training.renamed(training.name, {"optimizer.lr": rates[training.rate_of]})
+
+
+def _train(trainings: Sequence[Training], out: Path, workers: int, console: Console) -> None:
+    """Train what is not trained yet, several at once."""
+    missing = [t for t in trainings if not _is_finished(t, out / "runs" / t.name)]
+    if not missing:
+        return
+    with bars(console) as progress:
+        run_jobs([_job(t, out) for t in missing], workers=workers, progress=progress)
+
+
+def _is_finished(training: Training, run: Path) -> bool:
+    if not (run / SUMMARY).exists():
+        return False
+    before, now = load_config(run / "config.json"), _on_one_core(training.config())
+    if before != now:
+        raise ConfigError(
+            f"the run in '{run}' was made with other settings than the study's; move it away, or "
+            "choose another --out"
+        )
+    return json.loads((run / SUMMARY).read_text())["status"] != "interrupted"
+
+
+def _on_one_core(config: RunConfig) -> RunConfig:
+    return change(config, {"train.threads": 1})
+
+
+def _job(training: Training, out: Path) -> Job:
+    run = out / "runs" / training.name
+    config = training.config()
+
+    def done() -> float:
+        lines = [line for line in read_journal(run / METRICS) if line["kind"] == "train"]
+        if not lines:
+            return 0.0
+        minutes = lines[-1]["seconds"] / 60
+        limit = config.train.max_minutes or float("inf")
+        return max(lines[-1]["update"] / config.num_updates, minutes / limit)
+
+    changes = {"log.tensorboard": False, "train.threads": 1, **training.changes}
+    pairs = (f"{key}={json.dumps(value)}" for key, value in changes.items())
+    arguments = ("train", training.recipe, *pairs, "--out", str(run), "--resume")
+    return Job(training.name, arguments, out / "logs" / f"{training.name}.log", done)
+
+
+def _compare(
+    comparison: Comparison,
+    study: Study,
+    trainings: Sequence[Training],
+    out: Path,
+    copy: str | Path | None,
+    console: Console,
+) -> Results:
+    """Evaluate and report, unless that was done with these very models."""
+    used = {t.name: t for t in trainings if t.name in comparison.models}
+    candidates = [_candidate(used[name], out) for name in comparison.models]
+    first = candidates[0].model
+    for extra in comparison.untrained:
+        model = create(extra.baseline, domain=first.domain, context=1, size="mini", **extra.options)
+        candidates.append(Candidate(extra.label, model))
+    folder = out / study.name / comparison.name
+    command = f"overtone reproduce {study.name}"
+    found = _earlier(folder, command, comparison, candidates)
+    if found is None:
+        found, samples = _evaluate(comparison, candidates, used, command, console)
+        found.save(folder / "results.json")
+        samples.save(folder / "samples.safetensors")
+        curves = {t.label or t.name: out / "runs" / t.name / METRICS for t in used.values()}
+        write_report(found, samples, folder, curves=curves)
+    console.print(f"{comparison.name}: {folder / 'report.html'}", soft_wrap=True)
+    if copy is not None:
+        found.save(Path(copy) / f"{comparison.name}.json")
+    return found
+
+
+def _candidate(training: Training, out: Path) -> Candidate:
+    return load_candidate(out / "runs" / training.name, training.label or training.name)
+
+
+def _evaluate(
+    comparison: Comparison,
+    candidates: Sequence[Candidate],
+    used: Mapping[str, Training],
+    command: str,
+    console: Console,
+) -> tuple[Results, Samples]:
+    config = next(iter(used.values())).config()
+    data = data_folder(config.data, console=console)
+    with bars(console) as progress:
+        task = progress.add_task(comparison.name, total=None)
+        return evaluate(
+            candidates,
+            data,
+            schedules=comparison.schedules or None,
+            steps=comparison.steps,
+            start=comparison.start,
+            windows=WINDOWS,
+            batch=BATCH,
+            coarsen=config.data.coarsen,
+            stride=config.data.stride,
+            command=command,
+            progress=lambda n, m, what: progress.update(
+                task, completed=n, total=m, description=what
+            ),
+            note=lambda text: console.print(f"note: {escape(text)}", highlight=False),
+        )
+
+
+def _earlier(
+    folder: Path, command: str, comparison: Comparison, candidates: Sequence[Candidate]
+) -> Results | None:
+    """Results of an earlier evaluation of these models, if there are."""
+    if not all((folder / name).exists() for name in ("results.json", "report.html")):
+        return None
+    found = Results.load(folder / "results.json")
+    models = [(m.name, m.seed, m.training) for m in found.models]
+    same = models == [(c.name, c.seed, dict(c.training)) for c in candidates]
+    asked = comparison.schedules
+    known = {run.schedule for model in found.models for run in model.runs}
+    return found if same and found.steps == comparison.steps and known >= set(asked) else None

@@ -1,0 +1,372 @@
+"""What is trained and what is compared: studies as plain data, one command for each.
+
+Trainings are shared: a model that two studies name is trained once. Fixed models get N updates
+each, a flexible one N for each of its patches, all on the same data and with the same validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from overtone.config import RunConfig, change
+from overtone.errors import ConfigError, suggest
+from overtone.recipes import recipe
+
+QUICK_TRAINING = {
+    "data.generate.trajectories": 8,
+    "data.generate.per_file": 2,
+    "train.updates_per_patch": 8,
+    "valid.windows": 4,
+    "valid.rollouts": 2,
+    "valid.rollout_steps": 4,
+}
+"""Changes for a smoke run: little data and hardly any training."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """One model of a study.
+
+    Attributes:
+        name: its run's folder; one name, one configuration, in all studies.
+        recipe: what to start from.
+        changes: dotted settings.
+        rate_of: name of the training whose trials choose its learning rate, often its own; None
+            for the recipe's.
+        label: its name in tables; models that differ in their seed alone share one.
+    """
+
+    name: str
+    recipe: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    rate_of: str | None = None
+    label: str = ""
+
+    def config(self) -> RunConfig:
+        """All of its settings."""
+        return change(recipe(self.recipe), {"log.tensorboard": False, **self.changes})
+
+    def renamed(self, name: str, changes: Mapping[str, Any]) -> Training:
+        """The same under another name and with further changes."""
+        return replace(self, name=name, changes={**self.changes, **changes})
+
+
+@dataclass(frozen=True)
+class Untrained:
+    """A model without weights.
+
+    Attributes:
+        label: its name in tables.
+        baseline: as in `overtone.baselines.BASELINES`.
+        options: of the baseline.
+    """
+
+    label: str
+    baseline: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One evaluation.
+
+    Attributes:
+        name: of its results.
+        models: names of trainings.
+        schedules: of the rollouts; each model follows those that it can.
+        steps: their length.
+        start: first frame of their context.
+        untrained: further models.
+    """
+
+    name: str
+    models: tuple[str, ...]
+    schedules: tuple[str, ...] = ()
+    steps: int = 40
+    start: int = 16
+    untrained: tuple[Untrained, ...] = ()
+
+
+@dataclass(frozen=True)
+class Study:
+    """A question.
+
+    Attributes:
+        name: of the command.
+        about: the question, in a line.
+        trainings: its models, the longest first, so that cores are busy to the end.
+        comparisons: its evaluations.
+    """
+
+    name: str
+    about: str
+    trainings: tuple[Training, ...]
+    comparisons: tuple[Comparison, ...]
+
+    def quick(self) -> Study:
+        """The same as a smoke run."""
+        return replace(
+            self,
+            trainings=tuple(t.renamed(t.name, QUICK_TRAINING) for t in self.trainings),
+            comparisons=tuple(replace(c, steps=min(c.steps, 12)) for c in self.comparisons),
+        )
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "csm": {"model.tokenizer": "csm"},
+    "ckm": {"model.tokenizer": "ckm"},
+    **{
+        f"fixed{patch}": {"model.tokenizer": "fixed", "model.patches": [patch]}
+        for patch in (4, 8, 16)
+    },
+}
+"""The flexible models and their fixed rivals."""
+FIXED = ("fixed4", "fixed8", "fixed16")
+SHEAR = "shear-flow-mini"
+SHORT = 300
+"""Updates per patch of trainings that answer side questions."""
+MINUTES = 4.0
+"""Length of trainings that are compared at equal time."""
+MAIN = ("4", "8", "16", "4-8-16", "4+shift", "8+shift", "16+shift", "4-8-16+shift")
+PERMUTATIONS = ("4-8-16", "4-16-8", "8-4-16", "8-16-4", "16-4-8", "16-8-4")
+FAMILIES = (
+    *("4", "8", "16"),
+    *PERMUTATIONS,
+    *(f"random:4-8-16:{seed}" for seed in range(3)),
+    *("bursts:16:4:5", "bursts:4:16:5", "dwell:4-8-16:2", "dwell:4-8-16:4"),
+    *("warmup:4-4-8-8:16", "reverse:16:8-8-4-4:40"),
+    *("16+shift", "4-8-16+shift", "warmup:4-4-8-8:16+shift"),
+)
+"""The paper's schedule families, and the shifted ones."""
+
+
+def models(
+    recipe_name: str,
+    kinds: Iterable[str],
+    *,
+    suffix: str = "",
+    rate_of: str | None = None,
+    **changes: Any,
+) -> tuple[Training, ...]:
+    """Trainings of several kinds by one recipe.
+
+    Args:
+        recipe_name: of the recipe, which their names begin with.
+        kinds: keys of `KINDS`.
+        suffix: end of their names.
+        rate_of: recipe whose models of the same kind choose the learning rates.
+        changes: dotted settings, with `__` for the dot.
+    """
+    settings = {key.replace("__", "."): value for key, value in changes.items()}
+    return tuple(
+        Training(
+            name=f"{recipe_name}-{kind}{suffix}",
+            recipe=recipe_name,
+            changes={**KINDS[kind], **settings},
+            rate_of=rate_of and f"{rate_of}-{kind}",
+            label=kind,
+        )
+        for kind in kinds
+    )
+
+
+def short_models(
+    kinds: Iterable[str], *, suffix: str = "-short", **changes: Any
+) -> tuple[Training, ...]:
+    """Trainings on shear flow that answer a side question."""
+    return models(SHEAR, kinds, suffix=suffix, train__updates_per_patch=SHORT, **changes)
+
+
+def names(trainings: Iterable[Training]) -> tuple[str, ...]:
+    """Of trainings."""
+    return tuple(training.name for training in trainings)
+
+
+def _shear_flow() -> Study:
+    own = models(SHEAR, KINDS, rate_of=SHEAR)
+    csm, fixed16 = names(own)[0], names(own)[-1]
+    return Study(
+        SHEAR,
+        "one flexible model against three fixed ones, on shear flow",
+        own,
+        (
+            Comparison(SHEAR, names(own), MAIN),
+            Comparison(f"{SHEAR}-schedules", (csm,), FAMILIES),
+            Comparison(
+                f"{SHEAR}-physics", (csm, fixed16), ("4", "16", "4-8-16", "4-8-16+shift"), steps=50
+            ),
+        ),
+    )
+
+
+def _seeds() -> Study:
+    own = models(SHEAR, KINDS, rate_of=SHEAR)
+    for seed in (1, 2):
+        own += models(SHEAR, KINDS, suffix=f"-seed{seed}", rate_of=SHEAR, train__seed=seed)
+    name = f"{SHEAR}-seeds"
+    schedules = ("4", "8", "16", "16+shift", "4-8-16", "4-8-16+shift")
+    about = "the same with three seeds"
+    return Study(name, about, own, (Comparison(name, names(own), schedules),))
+
+
+def _system(recipe_name: str, start: int, steps: int) -> Study:
+    own = models(recipe_name, ("csm", *FIXED))
+    about = "one flexible model against three fixed ones, on " + recipe_name.removesuffix("-mini")
+    longest = Comparison(recipe_name, names(own), MAIN, steps=steps, start=start)
+    return Study(recipe_name, about, own, (longest,))
+
+
+def _axial() -> Study:
+    name = f"{SHEAR}-axial"
+    own = short_models(("csm", *FIXED), suffix="-axial", model__name="axial")
+    about = "the same with axial attention"
+    return Study(name, about, own, (Comparison(name, names(own), MAIN),))
+
+
+def _rules() -> Study:
+    name = f"{SHEAR}-rules"
+    own: tuple[Training, ...] = ()
+    for label, suffix, changes in (
+        ("paper", "-paper", {"train__shift": False, "model__decoder": "paper"}),
+        ("keep", "-keep", {"train__shift": False}),
+        ("keep, shifts", "-short", {}),
+    ):
+        made = short_models(("csm", "ckm", "fixed16"), suffix=suffix, **changes)
+        own += tuple(replace(t, label=f"{t.label} ({label})") for t in made)
+    schedules = (*MAIN, "warmup:4-4-8-8:16", "warmup:4-4-8-8:16+shift")
+    about = "decoder rules, and training with and without shifts"
+    return Study(name, about, own, (Comparison(name, names(own), schedules),))
+
+
+def _ablation(name: str, about: str, variants: Mapping[str, Mapping[str, Any]]) -> Study:
+    """CSM with one thing changed at a time; `{}` is the recipe's own, trained as short."""
+    own = []
+    for label, changes in variants.items():
+        suffix = "-short" if not changes else "-" + label.replace(" ", "-").replace(",", "")
+        (made,) = short_models(("csm",), suffix=suffix)
+        own.append(replace(made.renamed(made.name, changes), label=label))
+    name = f"{SHEAR}-{name}"
+    schedules = ("4", "8", "16", "32", "4-8-16", "8-16", "4-16", "4-8-16-32")
+    return Study(name, about, tuple(own), (Comparison(name, names(own), schedules),))
+
+
+ABLATIONS = (
+    _ablation(
+        "patches",
+        "more patches, fewer, and the middle one left out",
+        {
+            "patches 4 8 16": {},
+            "patches 8 16": {"model.patches": [8, 16]},
+            "patches 4 16": {"model.patches": [4, 16]},
+            "patches 4 8 16 32": {"model.patches": [4, 8, 16, 32]},
+        },
+    ),
+    _ablation(
+        "kernel",
+        "the base kernel",
+        {"kernel 16": {}, "kernel 32": {"model.base_kernel": 32}},
+    ),
+    _ablation(
+        "context",
+        "the number of frames that the model looks back on",
+        {f"context {n}": {"model.context": n} if n != 4 else {} for n in (3, 4, 6, 12)},
+    ),
+    _ablation(
+        "size",
+        "the size of the model",
+        {
+            "width 48": {"model.width": 48, "model.heads": 3},
+            "width 96": {},
+            "width 192": {"model.width": 192, "model.heads": 6},
+        },
+    ),
+)
+
+
+RIVALS = ("fno", "tfno", "ffno", "unet", "cnext_unet", "transolver", "sinenet")
+"""The baselines that have no patches and something to train."""
+PATCHED: dict[str, dict[str, Any]] = {
+    "csm": KINDS["csm"],
+    "ckm": KINDS["ckm"],
+    "fixed16": KINDS["fixed16"],
+    "afno fixed16": {"model.name": "afno", **KINDS["fixed16"]},
+    "afno ckm": {"model.name": "afno", **KINDS["ckm"]},
+    "cvit fixed16": {"model.name": "cvit", "model.size": "mini", **KINDS["fixed16"]},
+    "cvit ckm": {"model.name": "cvit", "model.size": "mini", **KINDS["ckm"]},
+}
+
+
+def _baselines(
+    name: str, about: str, budget: Mapping[str, Any], known: tuple[Training, ...] = ()
+) -> Study:
+    """All models with one budget, whatever the number of their patches.
+
+    Args:
+        name: end of the study's name.
+        about: the question.
+        budget: settings that all of them share.
+        known: models of other studies that had this very budget.
+    """
+    rivals = {rival: {"model.name": rival, "model.size": "mini"} for rival in RIVALS}
+    wanted = {**PATCHED, **rivals}
+    for training in known:
+        del wanted[training.label]
+    own = known + tuple(
+        Training(
+            f"{SHEAR}-{label.replace(' ', '-')}-{name}", SHEAR, {**changes, **budget}, label=label
+        )
+        for label, changes in wanted.items()
+    )
+    solvers = tuple(
+        Untrained(
+            f"solver, {64 // coarsen} cells",
+            "coarse_solver",
+            {"system": "shear_flow", "coarsen": coarsen, "settings": {"reynolds": 5e3}},
+        )
+        for coarsen in (1, 2, 4)
+    )
+    full = f"{SHEAR}-baselines-{name}"
+    comparison = Comparison(
+        full,
+        names(own),
+        ("4", "16", "4-8-16", "4-8-16+shift"),
+        untrained=(Untrained("persistence", "persistence"), *solvers),
+    )
+    return Study(full, about, own, (comparison,))
+
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        _shear_flow(),
+        _seeds(),
+        _axial(),
+        _rules(),
+        _system("rayleigh-benard-mini", start=16, steps=40),
+        _system("turbulent-radiative-layer-2d-mini", start=16, steps=40),
+        _system("turbulence-gravity-cooling-mini", start=4, steps=40),
+        *ABLATIONS,
+        _baselines(
+            "windows",
+            "other surrogates, as many windows seen",
+            {"train.updates": 3 * SHORT},
+            short_models(("csm", "ckm")),
+        ),
+        _baselines(
+            "minutes",
+            "other surrogates, as many minutes of one core",
+            {"train.updates": 1_000_000, "train.max_minutes": MINUTES},
+        ),
+    )
+}
+
+
+def find_study(name: str) -> Study:
+    """A study by its name."""
+    if name not in STUDIES:
+        raise ConfigError(
+            f"no study '{name}'{suggest(name, list(STUDIES))}; there are {', '.join(STUDIES)}"
+        )
+    return STUDIES[name]

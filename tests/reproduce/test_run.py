@@ -1,0 +1,119 @@
+import json
+import shutil
+
+import pytest
+from rich.console import Console
+
+from overtone.errors import ConfigError
+from overtone.reproduce import reproduce
+from overtone.reproduce import run as run_module
+from overtone.reproduce.studies import Comparison, Study, Training, Untrained
+from overtone.results import Results
+
+RECIPE = "kuramoto-sivashinsky-mini"
+SMALL = {
+    "data.generate.trajectories": 4,
+    "data.generate.steps": 16,
+    "data.generate.per_file": 2,
+    "data.generate.splits": [0.5, 0.25, 0.25],
+    "data.workers": 0,
+    "model.width": 16,
+    "model.heads": 2,
+    "model.blocks": 1,
+    "train.updates_per_patch": 2,
+    "train.batch": 2,
+    "valid.windows": 2,
+    "valid.rollouts": 1,
+    "valid.rollout_steps": 2,
+}
+
+
+def small_study(**changes):
+    settings = {**SMALL, **changes}
+    fixed = {**settings, "model.tokenizer": "fixed", "model.patches": [16]}
+    models = (
+        Training("csm", RECIPE, settings, label="flexible"),
+        Training("fixed16", RECIPE, fixed, label="fixed"),
+    )
+    comparison = Comparison(
+        "both", ("csm", "fixed16"), ("16", "4-8-16"), steps=4, start=2,
+        untrained=(Untrained("persistence", "persistence"),),
+    )  # fmt: skip
+    return Study("small", "a test", models, (comparison,))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("reproduce")
+
+
+@pytest.fixture(autouse=True)
+def quicker(monkeypatch, request, folder):
+    monkeypatch.setenv("OVERTONE_CACHE", str(folder / "cache"))
+    request.getfixturevalue("first")  # draws the report; once is enough
+    monkeypatch.setattr(run_module, "write_report", lambda *_, **__: None)
+
+
+@pytest.fixture(scope="module")
+def first(folder):
+    """The study from nothing; later tests run it again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OVERTONE_CACHE", str(folder / "cache"))
+        return run(folder)
+
+
+def run(folder, **changes):
+    study = small_study(**changes)
+    console = Console(quiet=True)
+    return reproduce(study, folder / "out", results=folder / "results", console=console)
+
+
+def text(results):
+    """Comparable where a number is missing: NaN is not equal to itself."""
+    return results.model_dump_json()
+
+
+def stamps(folder):
+    kept = [*folder.glob("out/runs/*/best/model.safetensors"), *folder.rglob("report.html")]
+    return {path: path.stat().st_mtime_ns for path in kept}
+
+
+def test_a_study_goes_from_nothing_to_numbers(folder, first):
+    (results,) = first
+    assert [model.name for model in results.models] == ["flexible", "fixed", "persistence"]
+    assert {run.schedule for run in results.models[0].runs} == {"16", "4-8-16"}
+    assert results.models[0].training["updates"] == 6
+    assert results.models[1].training["updates"] == 2
+    assert results.command == "overtone reproduce small"
+    assert text(Results.load(folder / "results" / "both.json")) == text(results)
+    assert (folder / "out" / "small" / "both" / "report.html").exists()
+
+
+def test_what_is_there_is_not_done_again(folder, first):
+    before = stamps(folder)
+    assert [text(results) for results in run(folder)] == [text(results) for results in first]
+    assert stamps(folder) == before
+
+
+def test_a_missing_stage_is_made_up_and_gives_the_same(folder, first):
+    shutil.rmtree(folder / "out" / "runs" / "fixed16")
+    (folder / "out" / "small" / "both" / "results.json").unlink()
+    (again,) = run(folder)
+    for old, new in zip(first[0].models, again.models, strict=True):
+        assert [r.vrmse for r in new.runs] == [r.vrmse for r in old.runs]
+
+
+def test_an_interrupted_training_is_resumed(folder, first):
+    summary = folder / "out" / "runs" / "csm" / "summary.json"
+    content = json.loads(summary.read_text())
+    summary.write_text(json.dumps({**content, "status": "interrupted"}))
+    run(folder)
+    assert json.loads(summary.read_text())["status"] == "finished"
+    assert "resuming from update 6" in (folder / "out" / "logs" / "csm.log").read_text()
+
+
+def test_runs_of_another_configuration_are_left_alone(folder, first):
+    before = stamps(folder)
+    with pytest.raises(ConfigError, match="other settings"):
+        run(folder, **{"optimizer.lr": 1e-5})
+    assert stamps(folder) == before

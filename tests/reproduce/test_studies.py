@@ -1,0 +1,74 @@
+import pytest
+
+from overtone.errors import ConfigError
+from overtone.reproduce.studies import FIXED, STUDIES, find_study
+from overtone.schedules import parse_schedule
+
+ALL = [training for study in STUDIES.values() for training in study.trainings]
+
+
+def test_one_name_is_one_configuration_in_all_studies():
+    configs = {}
+    for training in ALL:
+        assert configs.setdefault(training.name, training.config()) == training.config()
+
+
+def test_two_names_are_two_configurations():
+    configs = {training.name: training.config() for training in ALL}
+    assert len(set(map(str, configs.values()))) == len(configs)
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
+def test_comparisons_use_what_is_trained_and_what_can_be_parsed(study):
+    trained = {training.name for training in study.trainings}
+    for comparison in study.comparisons:
+        assert trained >= set(comparison.models)
+        for text in comparison.schedules:
+            assert str(parse_schedule(text)) == text
+        labels = [(t.label, t.config().train.seed) for t in study.trainings]
+        assert len(set(labels)) == len(labels)
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
+def test_rollouts_fit_into_the_data(study):
+    for training in study.trainings:
+        config = training.config()
+        for comparison in study.comparisons:
+            needed = comparison.start + config.model.context + comparison.steps
+            assert needed <= config.data.generate.steps
+
+
+@pytest.mark.parametrize("name", ["shear-flow-mini", "rayleigh-benard-mini"])
+def test_the_flexible_model_gets_the_sum_of_the_fixed_ones_updates(name):
+    updates = {t.label: t.config().num_updates for t in STUDIES[name].trainings}
+    assert updates["csm"] == sum(updates[kind] for kind in FIXED)
+    assert len({updates[kind] for kind in FIXED}) == 1
+
+
+def test_rates_are_chosen_by_trainings_of_the_same_study():
+    for study in STUDIES.values():
+        chosen_by = {training.rate_of for training in study.trainings} - {None}
+        assert chosen_by <= {training.name for training in study.trainings}
+
+
+@pytest.mark.parametrize("name", ["windows", "minutes"])
+def test_all_baselines_have_the_same_budget(name):
+    study = STUDIES[f"shear-flow-mini-baselines-{name}"]
+    budgets = [
+        (c.num_updates, c.train.batch, c.train.max_minutes, c.data)
+        for c in (training.config() for training in study.trainings)
+    ]
+    assert all(budget == budgets[0] for budget in budgets)
+
+
+def test_a_quick_study_is_the_same_in_small():
+    study = STUDIES["shear-flow-mini"]
+    quick = study.quick()
+    assert [t.name for t in quick.trainings] == [t.name for t in study.trainings]
+    assert all(t.config().num_updates <= 24 for t in quick.trainings)
+    assert max(c.steps for c in quick.comparisons) <= 12
+
+
+def test_an_unknown_study_is_named():
+    with pytest.raises(ConfigError, match="did you mean 'shear-flow-mini-axial'"):
+        find_study("shear-flow-mini-axail")
