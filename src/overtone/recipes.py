@@ -66,15 +66,15 @@ MINIATURES = {
         "shear_flow", (128, 128), 2, (("reynolds", 5e3),), trajectories=48, steps=80
     ),
     "rayleigh-benard": Miniature(
-        "rayleigh_benard", (128, 32), steps=100, trajectories=40, updates_per_patch=500
+        "rayleigh_benard", (128, 32), steps=100, trajectories=40, updates_per_patch=300
     ),
     "active-matter": Miniature("active_matter", (64, 64), steps=81),
     "turbulent-radiative-layer-2d": Miniature(
-        "turbulent_radiative_layer_2D", steps=101, updates_per_patch=500
+        "turbulent_radiative_layer_2D", steps=101, updates_per_patch=300
     ),
     "supernova-explosion": Miniature("supernova_explosion", steps=59, trajectories=16),
     "turbulence-gravity-cooling": Miniature(
-        "turbulence_gravity_cooling", steps=50, trajectories=24, updates_per_patch=300
+        "turbulence_gravity_cooling", steps=50, trajectories=24, updates_per_patch=200
     ),
     "kolmogorov-flow": Miniature("kolmogorov_flow", patches=(3, 4, 5), steps=100),
     "gray-scott": Miniature("gray_scott", patches=(3, 4, 5), steps=100),
@@ -124,7 +124,7 @@ def mini(name: str, dataset: str) -> RunConfig:
         recipe=name,
         data=DataConfig(generate=data, coarsen=m.coarsen, workers=1),
         model=ModelConfig(size="tiny", context=4, patches=m.patches),
-        optimizer=OptimizerConfig(lr=1.5e-3, schedule="cosine", warmup=0.1),
+        optimizer=OptimizerConfig(lr=4e-3, schedule="cosine", warmup=0.1),
         train=TrainConfig(batch=4, updates_per_patch=m.updates_per_patch, shift=True),
         valid=ValidConfig(every=500, windows=48, rollouts=12),
         save=SaveConfig(every=250),

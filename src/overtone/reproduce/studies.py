@@ -125,9 +125,9 @@ KINDS: dict[str, dict[str, Any]] = {
 """The flexible models and their fixed rivals."""
 FIXED = ("fixed4", "fixed8", "fixed16")
 SHEAR = "shear-flow-mini"
-SHORT = 300
+SHORT = 200
 """Updates per patch of trainings that answer side questions."""
-MINUTES = 4.0
+MINUTES = 3.0
 """Length of trainings that are compared at equal time."""
 MAIN = ("4", "8", "16", "4-8-16", "4+shift", "8+shift", "16+shift", "4-8-16+shift")
 PERMUTATIONS = ("4-8-16", "4-16-8", "8-4-16", "8-16-4", "16-4-8", "16-8-4")
@@ -202,12 +202,12 @@ def _shear_flow() -> Study:
 
 
 def _seeds() -> Study:
-    own = models(SHEAR, KINDS, rate_of=SHEAR)
+    own = short_models(KINDS)
     for seed in (1, 2):
-        own += models(SHEAR, KINDS, suffix=f"-seed{seed}", rate_of=SHEAR, train__seed=seed)
+        own += short_models(KINDS, suffix=f"-short-seed{seed}", train__seed=seed)
     name = f"{SHEAR}-seeds"
     schedules = ("4", "8", "16", "16+shift", "4-8-16", "4-8-16+shift")
-    about = "the same with three seeds"
+    about = "the same in short, with three seeds"
     return Study(name, about, own, (Comparison(name, names(own), schedules),))
 
 
@@ -288,53 +288,58 @@ ABLATIONS = (
 RIVALS = ("fno", "tfno", "ffno", "unet", "cnext_unet", "transolver", "sinenet")
 """The baselines that have no patches and something to train."""
 PATCHED: dict[str, dict[str, Any]] = {
-    "csm": KINDS["csm"],
-    "ckm": KINDS["ckm"],
     "fixed16": KINDS["fixed16"],
     "afno fixed16": {"model.name": "afno", **KINDS["fixed16"]},
     "afno ckm": {"model.name": "afno", **KINDS["ckm"]},
     "cvit fixed16": {"model.name": "cvit", "model.size": "mini", **KINDS["fixed16"]},
     "cvit ckm": {"model.name": "cvit", "model.size": "mini", **KINDS["ckm"]},
 }
+"""Models with patches, each with one budget however many it has."""
+BASELINE_SCHEDULES = ("4", "16", "4-8-16", "4-8-16+shift")
 
 
-def _baselines(
-    name: str, about: str, budget: Mapping[str, Any], known: tuple[Training, ...] = ()
-) -> Study:
-    """All models with one budget, whatever the number of their patches.
-
-    Args:
-        name: end of the study's name.
-        about: the question.
-        budget: settings that all of them share.
-        known: models of other studies that had this very budget.
-    """
+def _baselines() -> Study:
+    """All models with one budget, in windows and in minutes, whatever the number of patches."""
+    name = f"{SHEAR}-baselines"
     rivals = {rival: {"model.name": rival, "model.size": "mini"} for rival in RIVALS}
-    wanted = {**PATCHED, **rivals}
-    for training in known:
-        del wanted[training.label]
-    own = known + tuple(
-        Training(
-            f"{SHEAR}-{label.replace(' ', '-')}-{name}", SHEAR, {**changes, **budget}, label=label
-        )
-        for label, changes in wanted.items()
+    windows = short_models(("csm", "ckm")) + tuple(
+        _budgeted(label, "windows", {**changes, "train.updates": 3 * SHORT}, tuned=True)
+        for label, changes in {**PATCHED, **rivals}.items()
     )
-    solvers = tuple(
-        Untrained(
-            f"solver, {64 // coarsen} cells",
-            "coarse_solver",
-            {"system": "shear_flow", "coarsen": coarsen, "settings": {"reynolds": 5e3}},
-        )
-        for coarsen in (1, 2, 4)
+    limit = {"train.updates": 1_000_000, "train.max_minutes": MINUTES}
+    flexible = {kind: KINDS[kind] for kind in ("csm", "ckm")}
+    minutes = tuple(
+        _budgeted(label, "minutes", {**changes, **limit}, tuned=label not in flexible)
+        for label, changes in {**flexible, **PATCHED, **rivals}.items()
     )
-    full = f"{SHEAR}-baselines-{name}"
-    comparison = Comparison(
-        full,
-        names(own),
-        ("4", "16", "4-8-16", "4-8-16+shift"),
-        untrained=(Untrained("persistence", "persistence"), *solvers),
+    comparisons = tuple(
+        Comparison(f"{name}-{budget}", names(own), BASELINE_SCHEDULES, untrained=_solvers())
+        for budget, own in (("windows", windows), ("minutes", minutes))
     )
-    return Study(full, about, own, (comparison,))
+    about = "other surrogates with as many windows seen, and with as many minutes of one core"
+    return Study(name, about, windows + minutes, comparisons)
+
+
+def _budgeted(label: str, budget: str, changes: Mapping[str, Any], *, tuned: bool) -> Training:
+    start = f"{SHEAR}-{label.replace(' ', '-')}"
+    rate_of = f"{start}-windows" if tuned else None
+    return Training(f"{start}-{budget}", SHEAR, changes, rate_of=rate_of, label=label)
+
+
+def _solvers() -> tuple[Untrained, ...]:
+    """Persistence, and the solver itself on coarser and coarser grids."""
+    settings = {"reynolds": 5e3}
+    return (
+        Untrained("persistence", "persistence"),
+        *(
+            Untrained(
+                f"solver, {64 // coarsen} cells",
+                "coarse_solver",
+                {"system": "shear_flow", "coarsen": coarsen, "settings": settings},
+            )
+            for coarsen in (1, 2, 4)
+        ),
+    )
 
 
 STUDIES: dict[str, Study] = {
@@ -348,17 +353,7 @@ STUDIES: dict[str, Study] = {
         _system("turbulent-radiative-layer-2d-mini", start=16, steps=40),
         _system("turbulence-gravity-cooling-mini", start=4, steps=40),
         *ABLATIONS,
-        _baselines(
-            "windows",
-            "other surrogates, as many windows seen",
-            {"train.updates": 3 * SHORT},
-            short_models(("csm", "ckm")),
-        ),
-        _baselines(
-            "minutes",
-            "other surrogates, as many minutes of one core",
-            {"train.updates": 1_000_000, "train.max_minutes": MINUTES},
-        ),
+        _baselines(),
     )
 }
 

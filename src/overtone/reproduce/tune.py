@@ -19,11 +19,10 @@ SHORTER = 10
 
 def trials(training: Training) -> dict[float, Training]:
     """A short training for each rate."""
-    updates = training.config().train.updates_per_patch
+    updates = max(training.config().num_updates // SHORTER, 1)
     return {
         rate: training.renamed(
-            f"{training.name}-lr{rate:g}",
-            {"optimizer.lr": rate, "train.updates_per_patch": max(updates // SHORTER, 1)},
+            f"{training.name}-lr{rate:g}", {"optimizer.lr": rate, "train.updates": updates}
         )
         for rate in RATES
     }
