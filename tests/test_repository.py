@@ -31,15 +31,9 @@ LAYERS = [
     {"train", "evaluate"},
     {"report", "diagnose"},
     {"diagnose_figure", "reproduce"},
-    {
-        "demo",
-        "cli_data",
-        "cli_train",
-        "cli_evaluate",
-        "cli_diagnose",
-        "cli_report",
-        "cli_reproduce",
-    },
+    {"page"},
+    {"demo", "cli_data", "cli_train", "cli_evaluate", "cli_diagnose", "cli_report"}
+    | {"cli_reproduce", "cli_page"},
     {"cli"},
     {"__main__", "__init__"},
 ]
@@ -97,6 +91,7 @@ def test_the_list_of_commands():
         "diagnose",
         "evaluate",
         "info",
+        "page",
         "report",
         "reproduce",
         "rollout",

@@ -16,6 +16,7 @@ from rich.table import Table
 from overtone.cli_data import app as data_app
 from overtone.cli_diagnose import diagnose
 from overtone.cli_evaluate import evaluate, rollout, theory
+from overtone.cli_page import page
 from overtone.cli_report import report
 from overtone.cli_reproduce import reproduce
 from overtone.cli_train import train
@@ -30,7 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app)
-for command in (train, evaluate, report, reproduce, rollout, diagnose, theory):
+for command in (train, evaluate, report, reproduce, page, rollout, diagnose, theory):
     app.command()(command)
 
 

@@ -1,0 +1,1 @@
+"""Pages of prose whose tables and numbers are rendered from `results/*.json`."""
