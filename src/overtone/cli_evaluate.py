@@ -213,7 +213,16 @@ def results_table(results: Results) -> Table:
         padding=(0, 1, 0, 0),
     )
     left = ("model", "schedule")
-    numbers = ("next step", "VRMSE\n10", "VRMSE\nall", "excess\ndB", "tokens", "GFLOP", "s")
+    numbers = (
+        "next step",
+        "VRMSE\n10",
+        "VRMSE\nall",
+        "excess\ndB",
+        "seams\ndB",
+        "tokens",
+        "GFLOP",
+        "s",
+    )
     lost = any(run.blow_up for model in results.models for run in model.runs)
     for column in (*left, *numbers, *(("blow-up",) if lost else ())):
         if column in left:
@@ -233,7 +242,7 @@ def results_table(results: Results) -> Table:
                 first.get(run.schedule, ""),
                 _number(run.vrmse_10),
                 _number(run.vrmse_all),
-                _excess(run),
+                *_artifact(run),
                 f"{run.tokens}",
                 _short(run.flops / 1e9),
                 _short(run.seconds),
@@ -251,13 +260,14 @@ def _short(value: float) -> str:
     return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 
-def _excess(run: Run) -> str:
-    """The artifact of the coarsest patch."""
+def _artifact(run: Run) -> tuple[str, str]:
+    """Harmonic excess, and seams at the last step, of the coarsest patch."""
     if not run.harmonics:
-        return ""
+        return "", ""
     sizes = [(h.patch,) if isinstance(h.patch, int) else h.patch for h in run.harmonics]
     coarsest = max(range(len(sizes)), key=lambda i: max(sizes[i]))
-    return f"{run.harmonics[coarsest].overall:.1f}"
+    found = run.harmonics[coarsest]
+    return f"{found.overall:.1f}", f"{found.seams[-1].value:.1f}" if found.seams else ""
 
 
 def _load(text: str) -> Candidate:

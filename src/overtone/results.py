@@ -61,6 +61,9 @@ class Harmonics(Record):
         p_value: of the overall excess.
         share: of the residual's power that is on the lattice, overall.
         cell: mean square residual folded onto the patch cell, nested lists over the axes.
+        seams: dB by which the residual jumps more across the borders of such patches than within
+            them, at each step, mean over trajectories; steps of any sign count, which leave no
+            lines in the spectrum.
     """
 
     patch: int | tuple[int, ...]
@@ -70,6 +73,7 @@ class Harmonics(Record):
     p_value: float
     share: float
     cell: list[Any]
+    seams: tuple[Estimate, ...] = ()
 
 
 class ResidualSpectrum(Record):

@@ -63,6 +63,7 @@ def harmonics(patch, ndim, steps, size):
         p_value=1e-6 if size > 0.5 else 0.4,
         share=min(size / 2, 1.0),
         cell=cell(patch, ndim, size),
+        seams=tuple(estimate(size * 10 + 0.05 * step) for step in range(steps)),
     )
 
 

@@ -7,7 +7,14 @@ import pytest
 from overtone.report.gallery import drawings, slug, telling_keys
 
 OVERVIEW = ["rollout_dial", "rollout_errors", "next_step_dial"]
-DIAGNOSIS = ["residual_spectra", "harmonic_growth", "folded_maps", "band_errors", "physics"]
+DIAGNOSIS = [
+    "residual_spectra",
+    "harmonic_growth",
+    "seam_growth",
+    "folded_maps",
+    "band_errors",
+    "physics",
+]
 
 
 @pytest.fixture

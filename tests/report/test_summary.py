@@ -62,9 +62,18 @@ def test_a_blow_up_is_not_ranked(make_model, make_results):
 
 def test_artifacts(make_results):
     said = " ".join(sentences(make_results()))
-    assert "strongest grid artifact is that of csm with schedule 16 at period 4: 18.0 dB" in said
-    assert "3 of 4 rollouts have no grid artifact" in said
-    assert any("No rollout has" in line for line in sentences(make_results(factor=0.1)))
+    assert "lines of a patch grid are those of csm with schedule 16 at period 4: 18.0 dB" in said
+    assert "3 of 4 residuals have no such lines" in said
+    assert any("No residual has" in line for line in sentences(make_results(factor=0.1)))
+
+
+def test_seams(make_results):
+    results = make_results()
+    said = " ".join(sentences(results))
+    runs = results.models[0].runs
+    worst = max(runs, key=lambda run: run.harmonics[0].seams[-1].value)
+    assert f"of csm with schedule {worst.schedule} jumps" in said
+    assert interval(worst.harmonics[0].seams[-1]) in said
 
 
 def test_one_schedule_seeds_and_nothing(make_model, make_results):

@@ -21,6 +21,7 @@ from overtone.metrics import (
     HarmonicTracker,
     bsnmse,
     isotropic_spectrum,
+    seams,
 )
 from overtone.metrics.confidence import bootstrap, estimate, estimates
 from overtone.metrics.lattice import check_patch, patch_power
@@ -52,6 +53,7 @@ class Tally:
         self._errors = empty[..., None].repeat(1, 1, len(domain.fields))
         self._bands = empty[..., None].repeat(1, 1, len(BANDS))
         self._excess = {patch: empty.clone() for patch in self.patches}
+        self._seams = {patch: empty.clone() for patch in self.patches}
         self._laws: dict[str, Tensor] = {}
         self._trackers: dict[int, HarmonicTracker] = {}
         self._pool = HarmonicPool()
@@ -77,6 +79,9 @@ class Tally:
         residual = (frame.double() - truth) / scale
         if step in self._spectra:
             self._spectra[step].add(self.domain, residual, truth / scale)
+        for patch, found in self._seams.items():
+            jumps = seams(residual, patch, ndim=ndim, periodic=self.domain.periodic)
+            found[rows, place] = jumps.mean(dim=1)
         if self.patches:
             for row, sample in zip(rows, residual, strict=True):
                 self._tracker(row).update(sample)
@@ -142,6 +147,7 @@ class Tally:
                 p_value=seen.overall.p_value.item(),
                 share=seen.overall.share.item(),
                 cell=seen.fold.mean_square.tolist(),
+                seams=estimates(self._seams[patch][:, : len(seen.excess)], seed=self.seed),
             )
             for patch, seen in self._pool.results().items()
         )

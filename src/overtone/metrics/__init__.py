@@ -14,6 +14,7 @@ from overtone.metrics.pointwise import (
     vmse,
     vrmse,
 )
+from overtone.metrics.seams import seams
 from overtone.metrics.spectrum import Spectrum, axis_spectrum, isotropic_spectrum, mode_power
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "nmse",
     "pearson",
     "rmse",
+    "seams",
     "time_to_decorrelation",
     "vmse",
     "vrmse",

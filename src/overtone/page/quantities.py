@@ -7,6 +7,7 @@
 | `LAW@STEP` | `MODEL:SCHEDULE` | deviation from a law, e.g. `divergence@50` |
 | `bsnmse@BAND` | `MODEL:SCHEDULE` | band low, mid or high |
 | `excess@PERIOD`, `share@PERIOD` | `MODEL:SCHEDULE` | grid artifact: dB, part of the power |
+| `seams@PERIOD` | `MODEL:SCHEDULE` | dB at the last step |
 | `tokens`, `seconds_per_step` | `MODEL:SCHEDULE` | of the whole rollout; of one step |
 | `next_step` | `MODEL:PATCH` | VRMSE of one step from true frames |
 | `parameters`, `updates`, `minutes`, `pflop` | `MODEL` | the model and its training |
@@ -23,7 +24,7 @@ from overtone.page.blocks import PageError
 from overtone.page.sources import Source
 from overtone.report.style import patch_name
 from overtone.report.summary import number
-from overtone.results import Estimate, ModelResult, NextStep, Run
+from overtone.results import Estimate, Harmonics, ModelResult, NextStep, Run
 
 SEED = int | None
 COUNTS = ("tokens", "parameters", "updates")
@@ -50,7 +51,12 @@ OF_RUN: dict[str, Callable[[Run], Estimate]] = {
     "tokens": lambda run: plain(run.tokens),
 }
 NAMES = (*OF_MODEL, *OF_RUN, "seconds_per_step", "next_step")
-PLACED = ("vrmse@STEP", "LAW@STEP", "bsnmse@BAND", "excess@PERIOD", "share@PERIOD")
+OF_PERIOD: dict[str, Callable[[Harmonics], Estimate]] = {
+    "excess": lambda h: plain(h.overall),
+    "share": lambda h: plain(h.share),
+    "seams": lambda h: h.seams[-1] if h.seams else plain(math.nan),
+}
+PLACED = ("vrmse@STEP", "LAW@STEP", "bsnmse@BAND", *(f"{name}@PERIOD" for name in OF_PERIOD))
 
 
 def measure(source: Source, operand: str, quantity: str) -> dict[SEED, Estimate]:
@@ -86,9 +92,10 @@ def of_run(run: Run, quantity: str) -> Estimate:
         )
     if name == "bsnmse":
         return _entry(run.bsnmse, where, "band")
-    if name in ("excess", "share"):
-        found = _entry({patch_name(h.patch): h for h in run.harmonics}, where, "period")
-        return plain(found.overall if name == "excess" else found.share)
+    if name in OF_PERIOD:
+        return OF_PERIOD[name](
+            _entry({patch_name(h.patch): h for h in run.harmonics}, where, "period")
+        )
     curve = run.vrmse if name == "vrmse" else _entry(run.physics, name, "law")
     return at_step(curve, where)
 

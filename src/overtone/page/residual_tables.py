@@ -54,7 +54,7 @@ class _Artifact:
 
 
 def artifacts(sources: Sequence[Source], options: Options) -> str:
-    """Harmonic excess at some steps and overall. Nothing is bold: 0 dB is as good as less."""
+    """Seams at some steps, harmonic excess overall. Nothing is bold: 0 dB is as good as less."""
     (source,) = sources
     periods = options.get("periods", PERIODS)
     made = [_Artifact(row, p) for row in rollout_rows(sources, options) for p in periods]
@@ -63,8 +63,8 @@ def artifacts(sources: Sequence[Source], options: Options) -> str:
         raise PageError(f"'{source.name}' has no harmonics of periods {', '.join(periods)}")
     steps = steps_of(options, ("1", "10", "20", LAST), source.results.steps)
 
-    def excess(artifact: _Artifact, step: int) -> str:
-        return estimates([at_step(h.excess, str(step)) for h in artifact.seeds])
+    def seams(artifact: _Artifact, step: int) -> str:
+        return estimates([at_step(h.seams, str(step)) for h in artifact.seeds])
 
     def overall(artifact: _Artifact) -> str:
         return f"{number(artifact.average.overall)} ({probability(artifact.average.p_value)})"
@@ -75,12 +75,10 @@ def artifacts(sources: Sequence[Source], options: Options) -> str:
         ),
         Column[_Artifact]("period", lambda a: a.period),
         *(
-            Column[_Artifact](f"dB at step {step}", lambda a, step=step: excess(a, step))
+            Column[_Artifact](f"seams at step {step}", lambda a, step=step: seams(a, step))
             for step in steps
         ),
-        Column[_Artifact]("dB overall", overall),
-        Column[_Artifact]("share (%)", lambda a: number(100 * a.average.share)),
-        Column[_Artifact]("growth exponent", lambda a: number(a.average.exponent)),
+        Column[_Artifact]("harmonic excess", overall),
     ]  # fmt: skip
     return table(shown, columns)
 

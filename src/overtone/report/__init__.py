@@ -7,7 +7,7 @@ from overtone.report.constraints import physics_constraints
 from overtone.report.curves import training_curves
 from overtone.report.dial import next_step_dial, rollout_dial
 from overtone.report.errors import rollout_errors
-from overtone.report.growth import harmonic_growth
+from overtone.report.growth import harmonic_growth, seam_growth
 from overtone.report.panels import field_panels
 from overtone.report.spectra import residual_spectra
 from overtone.report.write import write_report
@@ -23,6 +23,7 @@ __all__ = [
     "residual_spectra",
     "rollout_dial",
     "rollout_errors",
+    "seam_growth",
     "training_curves",
     "write_report",
 ]

@@ -18,7 +18,7 @@ from overtone.report.constraints import physics_constraints
 from overtone.report.curves import training_curves
 from overtone.report.dial import next_step_dial, rollout_dial
 from overtone.report.errors import rollout_errors
-from overtone.report.growth import harmonic_growth, shown_patches
+from overtone.report.growth import harmonic_growth, seam_growth, shown_patches
 from overtone.report.panels import MAX_KEYS, MAX_STEPS, Key, field_panels
 from overtone.report.scales import VIEWS
 from overtone.report.series import model_names, num_seeds, series, spread
@@ -165,6 +165,15 @@ def _diagnosis(results: Results) -> Iterator[Drawing]:
         "above its spectral neighbourhood, at each step. About 0 dB is no artifact.",
         f"Line charts of harmonic excess over the rollout for periods {patches}.",
         lambda: harmonic_growth(results),
+    )
+    yield from _drawn(
+        "seam_growth",
+        "Seams between patches",
+        f"How much more the residual jumps across the borders of patches ({patches} cells) than "
+        "within them, at each step. 0 dB is no seam. Steps that differ in size and sign from "
+        "patch to patch show here, though they leave no lines in the spectrum.",
+        f"Line charts of the seams over the rollout for periods {patches}.",
+        lambda: seam_growth(results),
     )
     yield from _maps(results)
     yield from _drawn(

@@ -1,6 +1,8 @@
-"""How the grid artifact of each patch grows over a rollout: harmonic excess against the step."""
+"""How the grid artifact of each patch grows over a rollout: excess and seams against the step."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
@@ -15,7 +17,7 @@ from overtone.report.style import (
     styled,
     text,
 )
-from overtone.results import Results
+from overtone.results import Estimate, Harmonics, Results
 from overtone.schedules import Patch
 
 MAX_PATCHES = 3
@@ -24,9 +26,22 @@ MAX_PATCHES = 3
 @styled
 def harmonic_growth(results: Results) -> Figure:
     """Excess in dB at each step: a column for each period, a row for each model."""
-    found = [s for s in series(results) if s.patches]
+    return _growth(results, lambda h: h.excess, "harmonic excess (dB)")
+
+
+@styled
+def seam_growth(results: Results) -> Figure:
+    """Seams in dB at each step, in the same way."""
+    return _growth(results, lambda h: h.seams, "seams (dB)")
+
+
+def _growth(
+    results: Results, pick: Callable[[Harmonics], tuple[Estimate, ...]], label: str
+) -> Figure:
+    rollouts = [s for s in series(results) if s.patches]
+    found = [s for s in rollouts if any(pick(h) for run in s.runs for h in run.harmonics)]
     if not found:
-        raise NothingToDraw("no rollout has harmonics")
+        raise NothingToDraw(f"no rollout has {label}")
     patches, known = shown_patches(results), looks(results)
     names = [name for name in model_names(results) if any(s.model == name for s in found)]
     figure, grid = grid_of_panels(len(names), len(patches))
@@ -35,13 +50,13 @@ def harmonic_growth(results: Results) -> Figure:
             own = [s for s in found if s.model == name and patch in s.patches]
             for index, s in enumerate(own):
                 average = s.harmonics(patch)
-                seeds = [h.excess for run in s.runs for h in run.harmonics if h.patch == patch]
+                seeds = [pick(h) for run in s.runs for h in run.harmonics if h.patch == patch]
                 if average:
-                    plot_steps(axes, average.excess, seeds, known[s.schedule], index=index)
+                    plot_steps(axes, pick(average), seeds, known[s.schedule], index=index)
             axes.axhline(0.0, color="black", linewidth=0.8)
             axes.set_title(text(f"{name}, period {patch_name(patch)}"))
             axes.set(xlabel=f"rollout step (dt = {domain_of(results).dt:g})")
-            axes.set(ylabel="harmonic excess (dB)")
+            axes.set(ylabel=label)
             axes.label_outer()
     add_legend(figure, schedule_handles([s.schedule for s in found], known))
     return figure

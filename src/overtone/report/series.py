@@ -81,6 +81,7 @@ class Series:
         return Harmonics(
             patch=patch,
             excess=tuple(pool(step) for step in zip(*(h.excess for h in found), strict=False)),
+            seams=tuple(pool(step) for step in zip(*(h.seams for h in found), strict=False)),
             exponent=mean([h.exponent for h in found]),
             overall=mean([h.overall for h in found]),
             p_value=max(h.p_value for h in found),

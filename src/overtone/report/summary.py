@@ -20,7 +20,8 @@ Pick = Callable[[Series], Estimate]
 def sentences(results: Results) -> list[str]:
     """The summary, one or two plain sentences an entry."""
     found = series(results)
-    said = [*_best(results, found), *_artifacts(found), *_blow_ups(results, found)]
+    said = [*_best(results, found), *_artifacts(found), *_seams(results, found)]
+    said += _blow_ups(results, found)
     return [*said, *_cautions(results)] if found else ["No rollouts were evaluated."]
 
 
@@ -138,11 +139,11 @@ def _artifacts(found: Sequence[Series]) -> Iterator[str]:
         return
     sure = [(s, h) for s, h in seen if h.p_value < ALPHA]
     if not sure:
-        yield f"No rollout has a grid artifact that is significant at {ALPHA}."
+        yield f"No residual has lines of a patch grid that are significant at {ALPHA}."
         return
     s, h = max(sure, key=lambda pair: pair[1].overall)
     yield (
-        f"The strongest grid artifact is that of {_name(s)} at period "
+        f"The strongest lines of a patch grid are those of {_name(s)} at period "
         f"{patch_name(h.patch)}: {number(h.overall)} dB above its spectral neighbourhood, "
         f"{number(100 * h.share)} % of the residual's power."
     )
@@ -150,9 +151,28 @@ def _artifacts(found: Sequence[Series]) -> Iterator[str]:
     clean = [s for s in found if s.patches and (s.model, s.schedule) not in with_artifact]
     if clean:
         yield (
-            f"{len(clean)} of {len(found)} rollouts have no grid artifact that is significant at "
+            f"{len(clean)} of {len(found)} residuals have no such lines that are significant at "
             f"{ALPHA}: {_names(clean)}."
         )
+
+
+def _seams(results: Results, found: Sequence[Series]) -> Iterator[str]:
+    """The largest seams at the last step, and the smallest of the same period."""
+    seen = [(s, h) for s in found for patch in s.patches if (h := s.harmonics(patch))]
+    whole = [(s, h) for s, h in seen if len(h.seams) == results.steps]
+    if not whole:
+        return
+    worst, most = max(whole, key=lambda pair: pair[1].seams[-1].value)
+    same = [(s, h) for s, h in whole if h.patch == most.patch]
+    best, least = min(same, key=lambda pair: pair[1].seams[-1].value)
+    if most.seams[-1].low <= 0:
+        yield "No residual jumps more at the borders of patches than within them at the last step."
+        return
+    yield (
+        f"At the last step the residual of {_name(worst)} jumps {interval(most.seams[-1])} dB more "
+        f"across the borders of patches of {patch_name(most.patch)} than within them"
+        + (f", that of {_name(best)} {interval(least.seams[-1])} dB." if len(same) > 1 else ".")
+    )
 
 
 def _blow_ups(results: Results, found: Sequence[Series]) -> Iterator[str]:

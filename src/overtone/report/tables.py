@@ -119,11 +119,12 @@ def artifact_table(results: Results) -> Table:
         (
             s.model, s.schedule, patch_name(h.patch), number(h.overall), _probability(h.p_value),
             number(100 * h.share), number(h.exponent),
+            interval(h.seams[-1]) if h.seams else "–",
         )
         for s, h in seen
     ]  # fmt: skip
     header = ("model", "schedule", "period (cells)", "excess (dB)", "p-value",
-              "share of the residual (%)", "growth exponent")  # fmt: skip
+              "share of the residual (%)", "growth exponent", "seams, last step (dB)")  # fmt: skip
     return Table("Grid artifacts", header, tuple(rows))
 
 
