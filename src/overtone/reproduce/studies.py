@@ -85,7 +85,7 @@ class Comparison:
     models: tuple[str, ...]
     schedules: tuple[str, ...] = ()
     steps: int = 40
-    start: int = 16
+    start: int = 32
     untrained: tuple[Untrained, ...] = ()
 
 
@@ -140,6 +140,7 @@ FAMILIES = (
     *("16+shift", "4-8-16+shift", "warmup:4-4-8-8:16+shift"),
 )
 """The paper's schedule families, and the shifted ones."""
+TELLING = ("4", "16", "16+shift", "4-8-16", "4-8-16+shift")
 
 
 def models(
@@ -194,9 +195,8 @@ def _shear_flow() -> Study:
         (
             Comparison(SHEAR, names(own), MAIN),
             Comparison(f"{SHEAR}-schedules", (csm,), FAMILIES),
-            Comparison(
-                f"{SHEAR}-physics", (csm, fixed16), ("4", "16", "4-8-16", "4-8-16+shift"), steps=50
-            ),
+            Comparison(f"{SHEAR}-physics", (csm, fixed16), TELLING, steps=50, start=24),
+            Comparison(f"{SHEAR}-growth", (csm, fixed16), TELLING, start=16),
         ),
     )
 
@@ -249,7 +249,8 @@ def _ablation(name: str, about: str, variants: Mapping[str, Mapping[str, Any]]) 
         own.append(replace(made.renamed(made.name, changes), label=label))
     name = f"{SHEAR}-{name}"
     schedules = ("4", "8", "16", "32", "4-8-16", "8-16", "4-16", "4-8-16-32")
-    return Study(name, about, tuple(own), (Comparison(name, names(own), schedules),))
+    comparison = Comparison(name, names(own), schedules, start=24)  # contexts may be long
+    return Study(name, about, tuple(own), (comparison,))
 
 
 ABLATIONS = (
