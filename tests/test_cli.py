@@ -35,7 +35,7 @@ def test_info_shows_versions_device_threads_and_caches():
         assert word in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("inof",), ("demo", "--updates", "many"), ("demo", "-x")])
+@pytest.mark.parametrize("arguments", [("inof",), ("demo", "--steps", "many"), ("demo", "-x")])
 def test_wrong_arguments_are_one_message_with_code_2(arguments):
     done = run(*arguments)
     assert done.returncode == 2

@@ -1,36 +1,144 @@
-"""The demo, made small: every file it promises, and what it says."""
+"""The demo, made small: what it writes, what it says, and that nobody was trained on its flows."""
 
 import json
+import shlex
 
 import pytest
+import torch
+from rich.console import Console
+
+pytest.importorskip("h5py")
 
 import overtone as ot
-from overtone import demo
-from overtone.solvers import ShearFlow
+from overtone import cli, demo, pretrained
+from overtone.config import change
+from overtone.data import WellFolder
+from overtone.recipes import recipe
+from overtone.report import write
+from overtone.results import Results
+from overtone.train.parallel import Ranks
+from overtone.train.run import data_folder
+
+SMALL = {
+    "data.generate.grid": [32, 32],
+    "data.generate.settings": {"reynolds": 500.0},
+    "data.coarsen": 1,
+}
+FILES = {"report.html", "results.json", "rollout.gif", "rollout.png", "samples.safetensors"}
 
 
 @pytest.fixture
-def small(monkeypatch, tmp_path):
+def overtone(monkeypatch, capsys, tmp_path):
+    """Run a command with small data and two untrained models in the place of the packaged ones."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("OVERTONE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(demo, "SYSTEM", ShearFlow(shape=(32, 32), reynolds=500.0))
-    for name, value in {"STEPS": 10, "START": 4, "NUM_FRAMES": 18, "BATCH": 2}.items():
-        monkeypatch.setattr(demo, name, value)
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path / "weights")
+    monkeypatch.setattr(demo, "recipe", lambda name: change(recipe(name), SMALL))
+    monkeypatch.setattr(write, "drawings", lambda *_: ())  # they take long, and have their tests
+    monkeypatch.setattr(demo, "START", 1)
+    monkeypatch.setattr(demo, "WINDOWS", 2)
+    fields = ("tracer", "pressure", "velocity_x", "velocity_z")
+    domain = ot.Domain((32, 32), (1.0, 2.0), "periodic", fields, 0.1)
+    small = {"width": 16, "heads": 2, "blocks": 1, "mlp_dim": 16, "context": 2, "domain": domain}
+    torch.manual_seed(0)
+    for name, tokenizer, patches in (("csm", "csm", (4, 8, 16)), ("fixed16", "fixed", 16)):
+        model = ot.build("axial", tokenizer=tokenizer, patches=patches, **small)
+        model.save(tmp_path / f"weights/shear-flow-mini-{name}", training={"seed": 0})
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["overtone", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        output = capsys.readouterr()
+        return caught.value.code or 0, output.out + output.err
+
+    return run
 
 
-@pytest.mark.usefixtures("small")
-def test_demo_writes_what_it_promises_and_caches_its_data(tmp_path, capsys):
-    demo.run(tmp_path / "out", updates=2, seed=0)
-    told = capsys.readouterr().out
-    assert "trained for 2 updates only" in told
-    for schedule in demo.SCHEDULES:
-        assert schedule in told
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert [run["schedule"] for run in results["runs"]] == list(demo.SCHEDULES)
-    assert all(len(run["vrmse"]) == 10 for run in results["runs"])
-    assert (tmp_path / "out" / "rollout.png").stat().st_size > 10_000
-    assert ot.Emulator.from_pretrained(tmp_path / "out" / "model").patches == (4, 8, 16)
+def test_the_demo_and_what_it_suggests(overtone, tmp_path):
+    code, text = overtone("demo", "--out", "out", "--steps", 4, "--flows", 2)
+    assert code == 0, text
+    out = tmp_path / "out"
+    assert {path.name for path in out.iterdir()} == FILES
+    assert all((out / name).stat().st_size > 5000 for name in FILES)
 
-    (cached,) = (tmp_path / "cache").glob("*-n4-*")
-    before = cached.stat().st_mtime_ns
-    demo.run(tmp_path / "out", updates=1, seed=0)
-    assert cached.stat().st_mtime_ns == before
+    results = Results.load(out / "results.json")
+    assert results.command == "overtone demo --steps 4 --flows 2 --seed 0"
+    assert (results.steps, results.data.trajectories, results.data.start) == (4, 2, 1)
+    runs = {(model.name, run.schedule): run for model in results.models for run in model.runs}
+    flexible = {("csm", schedule) for schedule in demo.SCHEDULES}
+    assert set(runs) == flexible | {("fixed16", "16"), ("fixed16", "16+shift")}
+    assert set(demo.SHOWN) < set(runs)
+    for (model, schedule), run in runs.items():
+        (line,) = [s for s in text.splitlines() if s.split()[:2] == [model, schedule]]
+        for value in (run.vrmse_10.value, run.vrmse_all.value):
+            assert f"{value:.4f}" in line
+        assert str(run.tokens) in line.split()
+
+    # The last line is a command, which works as it stands, and on the very same flows.
+    command = text.strip().splitlines()[-1].partition(": ")[2]
+    code, text = overtone(*shlex.split(command)[1:], "--no-report")
+    assert code == 0, text
+    again = Results.load("evaluation/results.json")
+    assert (again.data, again.steps) == (results.data, results.steps)
+    assert [run.schedule for run in again.models[0].runs] == ["bursts:16:4:5+shift"]
+
+
+@pytest.mark.usefixtures("overtone")
+def test_flows_are_kept_and_a_seed_makes_others(tmp_path):
+    def flows(seed):
+        data = demo.unseen_data(flows=1, frames=2, seed=seed)
+        return data_folder(data, Ranks(0, 1, torch.device("cpu")), Console())
+
+    first = flows(0)
+    (file,) = (tmp_path / "cache").rglob("*.hdf5")
+    before = file.stat().st_mtime_ns
+    assert flows(0) == first
+    assert file.stat().st_mtime_ns == before
+    frames = [WellFolder(path, "test", 1).frames(0, 0, 1).fields for path in (first, flows(1))]
+    assert not torch.allclose(*frames)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_flows_are_like_those_trained_on_but_others(seed):
+    trained = recipe("shear-flow-mini").data
+    unseen = demo.unseen_data(flows=3, frames=60, seed=seed)
+    same = {"system", "grid", "settings", "per_file"}
+    assert unseen.generate.model_dump(include=same) == trained.generate.model_dump(include=same)
+    assert unseen.coarsen == trained.coarsen
+    assert unseen.generate.seed > trained.generate.seed
+    assert unseen.generate.splits == (0, 0, 1)
+    assert (unseen.generate.trajectories, unseen.generate.steps) == (3, 60)
+
+
+def test_a_model_that_is_not_there(overtone, tmp_path):
+    (tmp_path / "weights/shear-flow-mini-fixed16").rename(tmp_path / "weights/other")
+    code, text = overtone("demo")
+    assert code == 2
+    assert "'shear-flow-mini-fixed16' does not come with this installation" in text
+    assert "other, shear-flow-mini-csm" in text
+    assert "overtone reproduce shear-flow-mini" in text
+    assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--steps", "0"), "--steps"),
+        (("--flows", "0"), "--flows"),
+        (("--seed", "-1"), "--seed"),
+        (("--updates", "3"), "--updates"),
+        (("--out", "mine.txt"), "is a file"),
+        (("--out", "mine"), "it is left alone"),
+    ],
+)
+def test_bad_options_are_one_message_and_exit_code_two(overtone, tmp_path, options, message):
+    (tmp_path / "mine.txt").write_text("a file")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/results.json").write_text(json.dumps({"of": "somebody else"}))
+    code, text = overtone("demo", *options)
+    assert code == 2
+    assert message in text
+    assert "Traceback" not in text
+    assert not (tmp_path / "cache").exists()

@@ -12,6 +12,7 @@ import pytest
 
 import overtone as ot
 from overtone.cli import app
+from overtone.results import Results
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "overtone"
@@ -141,6 +142,18 @@ def table_rows(page, first_cell):
 
 def results(name):
     return json.loads((ROOT / "results" / f"{name}.json").read_text())
+
+
+def test_the_demo_in_the_readme_is_that_measured():
+    measured = Results.load(ROOT / "results" / "demo.json")
+    assert measured.command == "overtone demo --steps 40 --flows 4 --seed 0"
+    rows = [
+        [model.name, f"`{run.schedule}`", f"{run.vrmse_10.value:.3f}", f"{run.vrmse_all.value:.3f}",
+         *(f"{h.overall:.1f}" for h in run.harmonics if h.patch == 16), f"{run.tokens:,}",
+         f"{run.seconds:.2f}"]
+        for model in measured.models for run in model.runs
+    ]  # fmt: skip
+    assert table_rows("README.md", "model") == rows
 
 
 def test_costs_of_the_solvers_in_the_docs_are_those_measured():

@@ -24,6 +24,20 @@ def test_what_is_saved_is_what_is_read(tmp_path):
     assert Results.load(tmp_path / "results.json") == example()
 
 
+def test_a_compact_file_has_five_digits(tmp_path):
+    estimate = Estimate(value=0.123456789, low=0.1, high=math.inf)
+    results = example()
+    model = results.models[0].model_copy(
+        update={"training": {"error": estimate.value, "n": 1234567}}
+    )
+    results = results.model_copy(update={"models": (model,)})
+    results.save(tmp_path / "results.json", compact=True)
+    found = Results.load(tmp_path / "results.json")
+    assert found.models[0].training == {"error": 0.12346, "n": 1234567}
+    assert found.data == results.data
+    assert len((tmp_path / "results.json").read_text().splitlines()) == 1
+
+
 def test_numbers_that_are_not_finite_survive(tmp_path):
     bad = Estimate(value=math.nan, low=-math.inf, high=math.inf)
     again = Estimate.model_validate_json(bad.model_dump_json())

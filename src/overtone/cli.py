@@ -77,16 +77,15 @@ def info(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture and the numbers.")] = Path(
-        "demo"
-    ),
-    updates: Annotated[int, typer.Option(min=1, help="Training updates.")] = 600,
-    seed: Annotated[int, typer.Option(help="Of data, weights and training.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo"),
+    steps: Annotated[int, typer.Option(min=1, help="Length of the rollouts.")] = 40,
+    flows: Annotated[int, typer.Option(min=1, help="How many flows to simulate.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, help="Of the flows.")] = 0,
 ) -> None:
-    """Simulate, train a tiny model for two minutes, and compare rollout schedules."""
+    """Simulate shear flows and compare rollout schedules of the packaged models on them."""
     from overtone.demo import run
 
-    run(out, updates=updates, seed=seed)
+    run(out, steps=steps, flows=flows, seed=seed)
 
 
 def main() -> None:

@@ -21,7 +21,6 @@ from overtone.progress import bars
 
 if TYPE_CHECKING:
     from overtone.evaluate import Candidate, Reading
-    from overtone.results import Estimate, Results, Run
 
 Model = Annotated[str, typer.Argument(help="A model's or a training run's folder, [NAME=]PATH.")]
 Data = Annotated[str, typer.Argument(help="A Well folder, a folder of HDF5 files or one file.")]
@@ -39,8 +38,6 @@ Coarsen = Annotated[
     typer.Option(help="Cells to average into one, e.g. 2 or 2x4; as it was trained by default."),
 ]
 Device = Annotated[str, typer.Option(help="Where to compute, e.g. cuda.")]
-
-RESULTS, SAMPLES = "results.json", "samples.safetensors"
 
 
 def evaluate(
@@ -67,9 +64,12 @@ def evaluate(
 ) -> None:
     """Measure models on a dataset: errors, spectra, grid artifacts, physics and cost."""
     from overtone.evaluate import evaluate as run
+    from overtone.report.terminal import results_table
+    from overtone.results import RESULTS, require_own
+    from overtone.samples import SAMPLES
 
     console = Console()
-    _require_own(out)
+    require_own(out)
     candidates = [_load(text) for text in (model, *(models or []))]
     reading: Reading = {
         "split": split,
@@ -201,75 +201,6 @@ def theory(
     console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
 
 
-def results_table(results: Results) -> Table:
-    """One row for each schedule of each model."""
-    from overtone.schedules import Constant
-
-    data = results.data
-    table = Table(
-        title=f"{data.name}, {data.split}: {data.trajectories} trajectories, {results.steps} steps",
-        caption="mean over trajectories, and its 95 % bootstrap interval",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    left = ("model", "schedule")
-    numbers = (
-        "next step",
-        "VRMSE\n10",
-        "VRMSE\nall",
-        "excess\ndB",
-        "seams\ndB",
-        "tokens",
-        "GFLOP",
-        "s",
-    )
-    lost = any(run.blow_up for model in results.models for run in model.runs)
-    for column in (*left, *numbers, *(("blow-up",) if lost else ())):
-        if column in left:
-            table.add_column(column, min_width=len(column), overflow="fold")
-        else:
-            table.add_column(column, justify="right", no_wrap=True)
-    names = [model.name for model in results.models]
-    for model in results.models:
-        name = model.name
-        if names.count(name) > 1:
-            name = f"{name} (seed {model.seed})"
-        first = {str(Constant(step.patch)): _number(step.vrmse) for step in model.next_step}
-        for run in model.runs:
-            table.add_row(
-                name,
-                run.schedule,
-                first.get(run.schedule, ""),
-                _number(run.vrmse_10),
-                _number(run.vrmse_all),
-                *_artifact(run),
-                f"{run.tokens}",
-                _short(run.flops / 1e9),
-                _short(run.seconds),
-                *([f"step {run.blow_up}" if run.blow_up else ""] if lost else []),
-            )
-    return table
-
-
-def _number(estimate: Estimate) -> str:
-    """The value, and its interval on a line of its own, which keeps the table narrow."""
-    return f"{estimate.value:.4f}\n{estimate.low:.2g}–{estimate.high:.2g}"
-
-
-def _short(value: float) -> str:
-    return f"{value:.2g}" if value < 100 else f"{value:.0f}"
-
-
-def _artifact(run: Run) -> tuple[str, str]:
-    """Harmonic excess, and seams at the last step, of the coarsest patch."""
-    if not run.harmonics:
-        return "", ""
-    sizes = [(h.patch,) if isinstance(h.patch, int) else h.patch for h in run.harmonics]
-    coarsest = max(range(len(sizes)), key=lambda i: max(sizes[i]))
-    found = run.harmonics[coarsest]
-    return f"{found.overall:.1f}", f"{found.seams[-1].value:.1f}" if found.seams else ""
-
-
 def _load(text: str) -> Candidate:
     """A model from `path` or `name=path`."""
     from overtone.evaluate import load_candidate
@@ -280,22 +211,6 @@ def _load(text: str) -> Candidate:
     if not name or not path:
         raise OvertoneError(f"model is {text!r}; expected PATH or NAME=PATH")
     return load_candidate(path, name)
-
-
-def _require_own(out: Path) -> None:
-    """Refuse a folder whose files are not ours to replace, before hours are spent."""
-    from overtone.results import Results
-
-    if out.exists() and not out.is_dir():
-        raise DataError(f"'{out}' is a file; expected a folder for the results")
-    if (out / RESULTS).exists():
-        try:
-            Results.load(out / RESULTS)
-        except DataError:
-            raise DataError(
-                f"'{out / RESULTS}' exists and is not from `overtone evaluate`; it is left alone. "
-                "Choose another folder with --out"
-            ) from None
 
 
 def _coarsen(text: str | None, candidate: Candidate) -> int | tuple[int, ...]:

@@ -6,6 +6,7 @@ bootstrap over them. `Results.model_json_schema()` is the schema in JSON's own t
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from overtone.atomic import replacing
 from overtone.errors import DataError
 
 FORMAT = "overtone-results-1"
+RESULTS = "results.json"
 
 
 class Record(BaseModel):
@@ -170,6 +172,17 @@ class Data(Record):
     domain: dict[str, Any]
 
 
+def _rounded(value: Any) -> Any:
+    """Plain data with five digits of every float; counts stay what they are."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, list):
+        return [_rounded(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: _rounded(entry) for key, entry in value.items()}
+    return value
+
+
 class Results(Record):
     """The whole of `results.json`."""
 
@@ -181,10 +194,18 @@ class Results(Record):
     steps: int
     models: tuple[ModelResult, ...]
 
-    def save(self, path: str | Path) -> None:
-        """Write JSON; the file is complete or absent."""
+    def save(self, path: str | Path, *, compact: bool = False) -> None:
+        """Write JSON; the file is complete or absent.
+
+        Args:
+            path: the file.
+            compact: five digits of every number and no indentation: a quarter of the bytes.
+        """
+        text = self.model_dump_json(indent=None if compact else 2)
+        if compact:
+            text = json.dumps(_rounded(json.loads(text)), separators=(",", ":"))
         with replacing(path) as scratch:
-            scratch.write_text(self.model_dump_json(indent=2) + "\n")
+            scratch.write_text(text + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
@@ -195,3 +216,17 @@ class Results(Record):
             raise DataError(
                 f"'{path}' can't be read as results of `overtone evaluate`: {error}"
             ) from error
+
+
+def require_own(out: Path) -> None:
+    """Refuse a folder whose files are not ours to replace, before hours are spent."""
+    if out.exists() and not out.is_dir():
+        raise DataError(f"'{out}' is a file; expected a folder for the results")
+    if (out / RESULTS).exists():
+        try:
+            Results.load(out / RESULTS)
+        except DataError:
+            raise DataError(
+                f"'{out / RESULTS}' exists and is not from `overtone evaluate`; it is left alone. "
+                "Choose another folder with --out"
+            ) from None

@@ -12,6 +12,8 @@ from overtone.atomic import replacing
 from overtone.domain import Domain
 from overtone.errors import DataError
 
+SAMPLES = "samples.safetensors"
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:

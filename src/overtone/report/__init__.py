@@ -8,6 +8,7 @@ from overtone.report.curves import training_curves
 from overtone.report.dial import next_step_dial, rollout_dial
 from overtone.report.errors import rollout_errors
 from overtone.report.growth import harmonic_growth, seam_growth
+from overtone.report.overview import overview
 from overtone.report.panels import field_panels
 from overtone.report.spectra import residual_spectra
 from overtone.report.write import write_report
@@ -19,6 +20,7 @@ __all__ = [
     "folded_maps",
     "harmonic_growth",
     "next_step_dial",
+    "overview",
     "physics_constraints",
     "residual_spectra",
     "rollout_dial",

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
@@ -150,8 +150,24 @@ def draw_images(chosen: Scene, *, timed: bool = True) -> tuple[Figure, Images, I
 
     `timed` writes the steps beside their rows.
     """
+    size, tall = _measure(chosen)
+    figure = new_figure(*size)
+    return figure, *fill_images(figure, chosen, tall=tall, timed=timed)
+
+
+def fill_images(
+    figure: FigureBase, chosen: Scene, *, tall: bool, timed: bool = True
+) -> tuple[Images, Images]:
+    """Draw into a figure, or a part of one; returns the images of fields and of residuals.
+
+    Args:
+        figure: where.
+        chosen: what.
+        tall: whether residuals stand beside the predictions, or below them.
+        timed: whether steps are written beside their rows.
+    """
     num_keys, num_steps = len(chosen.keys), len(chosen.steps)
-    figure, grid, tall = _lay_out(chosen)
+    grid = figure.subplots(*_counts(chosen, tall=tall), squeeze=False)
     fields, residuals = [], []
     for i in range(num_steps):
         row = i if tall else 2 * i
@@ -163,16 +179,21 @@ def draw_images(chosen: Scene, *, timed: bool = True) -> tuple[Figure, Images, I
             residuals.append((_draw_residual(axes, chosen, i, j), (i, j)))
     _label(figure, grid, chosen, tall=tall, timed=timed)
     _add_colorbars(figure, grid, chosen, tall=tall)
-    return figure, fields, residuals
+    return fields, residuals
 
 
-def _lay_out(chosen: Scene) -> tuple[Figure, np.ndarray, bool]:
-    """The figure, its panels, and whether residuals stand beside the predictions."""
+def _counts(chosen: Scene, *, tall: bool) -> tuple[int, int]:
+    """Rows and columns of panels."""
     num_keys, num_steps = len(chosen.keys), len(chosen.steps)
+    return (num_steps, 1 + 2 * num_keys) if tall else (2 * num_steps, 1 + num_keys)
+
+
+def _measure(chosen: Scene) -> tuple[tuple[float, float], bool]:
+    """The figure's size in inches, and whether residuals stand beside the predictions."""
     length, height = chosen.domain.extent[:2]
     aspect = float(np.clip(height / length, 1 / EXTREME, EXTREME))
     tall = aspect > TALL
-    columns, rows = (1 + 2 * num_keys, num_steps) if tall else (1 + num_keys, 2 * num_steps)
+    rows, columns = _counts(chosen, tall=tall)
     width = min((WIDE - 0.9) / columns, 2.4, 2.8 / aspect)
     title = 0.25 * (1 + max(chosen.name(key).count("\n") for key in chosen.keys))
     titles = title if tall else 2 * title
@@ -180,8 +201,7 @@ def _lay_out(chosen: Scene) -> tuple[Figure, np.ndarray, bool]:
         max(4.8, (width + 0.1) * columns + 0.9),
         rows * (0.9 * width * aspect + 0.12) + titles + 1.25 + (0.0 if tall else 0.7),
     )
-    figure = new_figure(*size)
-    return figure, figure.subplots(rows, columns, squeeze=False), tall
+    return size, tall
 
 
 def _draw_field(axes: Axes, chosen: Scene, i: int, j: int) -> AxesImage:
@@ -218,13 +238,15 @@ def _show(axes: Axes, values: np.ndarray, chosen: Scene, cmap: str, norm: Normal
     return image
 
 
-def _label(figure: Figure, grid: np.ndarray, chosen: Scene, *, tall: bool, timed: bool) -> None:
+def _label(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall: bool, timed: bool) -> None:
     """Ticks at the outer panels alone, as all have the same axes; steps beside their rows."""
     figure.supylabel(f"y ({UNIT})", fontsize=9)
+    length, height = chosen.domain.extent[:2]
+    narrow = height / length > TALL
     for (row, column), axes in np.ndenumerate(grid):
         axes.tick_params(labelsize=8, labelbottom=row == grid.shape[0] - 1, labelleft=column == 0)
-        axes.locator_params(axis="x", nbins=2 if tall else 4)
-        axes.locator_params(axis="y", nbins=4 if tall else 3)
+        axes.locator_params(axis="x", nbins=2 if narrow else 4)
+        axes.locator_params(axis="y", nbins=4 if narrow else 3)
     for axes in grid[-1]:
         axes.set_xlabel(f"x ({UNIT})", fontsize=8)
     for i, step in enumerate(chosen.steps):
@@ -237,7 +259,7 @@ def _label(figure: Figure, grid: np.ndarray, chosen: Scene, *, tall: bool, timed
         blank.text(0.5, 0.5, when, ha="center", va="center", transform=blank.transAxes)
 
 
-def _add_colorbars(figure: Figure, grid: np.ndarray, chosen: Scene, *, tall: bool) -> None:
+def _add_colorbars(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall: bool) -> None:
     split = 1 + len(chosen.keys)
     left, right = (grid[:, :split], grid[:, split:]) if tall else (grid, grid)
     view = view_name(chosen.domain, chosen.view)

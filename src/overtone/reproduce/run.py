@@ -148,7 +148,7 @@ def _compare(
         write_report(found, samples, folder, curves=curves)
     console.print(f"{comparison.name}: {folder / 'report.html'}", soft_wrap=True)
     if copy is not None:
-        found.save(Path(copy) / f"{comparison.name}.json")
+        found.save(Path(copy) / f"{comparison.name}.json", compact=True)
     return found
 
 
