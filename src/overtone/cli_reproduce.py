@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from overtone.cli_train import INTERRUPTED
+
 
 def reproduce(
     study: Annotated[str, typer.Argument(help="Name of a study; `list` shows them.")],
@@ -31,4 +33,8 @@ def reproduce(
         return
     chosen = find_study(study)
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
-    run(chosen.quick() if quick else chosen, folder, results=results, workers=jobs)
+    try:
+        run(chosen.quick() if quick else chosen, folder, results=results, workers=jobs)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; what is done is kept, and the same command goes on", err=True)
+        raise typer.Exit(INTERRUPTED) from None

@@ -1,3 +1,6 @@
+import os
+import signal
+
 import pytest
 from rich.progress import Progress
 
@@ -45,3 +48,17 @@ def test_a_failure_stops_the_others(make_job, progress, monkeypatch, tmp_path):
         run_jobs([slow, make_job("bad", "train", "nothing")], workers=2, progress=progress)
     assert stopped[0].job.name == "slow"
     assert stopped[0].process.poll() is not None
+
+
+def test_sigterm_stops_the_jobs_and_is_an_interrupt(make_job, progress, monkeypatch, tmp_path):
+    monkeypatch.setenv("OVERTONE_CACHE", str(tmp_path))
+    slow = make_job("slow", "train", "kuramoto-sivashinsky-mini", "--out", str(tmp_path / "run"))
+    stopped = []
+    original = jobs._Running.stop
+    monkeypatch.setattr(jobs._Running, "stop", lambda self: stopped.append(self) or original(self))
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(jobs.time, "sleep", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs([slow], workers=1, progress=progress)
+    assert stopped[0].process.poll() is not None
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -6,12 +6,14 @@ Small models train fastest one to a core: two threads on one of them are far fro
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from rich.progress import Progress
 
@@ -49,6 +51,7 @@ def run_jobs(jobs: Sequence[Job], *, workers: int, progress: Progress) -> None:
         progress: gets a bar for each running job.
     """
     waiting, running = list(jobs), []
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         while waiting or running:
             while waiting and len(running) < workers:
@@ -60,6 +63,13 @@ def run_jobs(jobs: Sequence[Job], *, workers: int, progress: Progress) -> None:
         for one in running:
             one.stop()
         raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """A scheduler's notice is as good as Ctrl-C: nothing may be left running."""
+    raise KeyboardInterrupt
 
 
 class _Running:

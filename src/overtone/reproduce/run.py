@@ -60,8 +60,12 @@ def reproduce(
     _train([trial for t in tuned.values() for trial in trials(t).values()], out, workers, console)
     rates = {name: _best_rate(t, out, console) for name, t in tuned.items()}
     chosen = [_with_rate(t, rates) for t in study.trainings]
-    _train(chosen, out, workers, console)
-    return [_compare(c, study, chosen, out, results, console) for c in study.comparisons]
+    found = []
+    for comparison in study.comparisons:
+        used = {t.name: t for t in chosen if t.name in comparison.models}
+        _train([*used.values()], out, workers, console)
+        found.append(_compare(comparison, study, used, out, results, console))
+    return found
 
 
 def _best_rate(training: Training, out: Path, console: Console) -> float:
@@ -125,13 +129,12 @@ def _job(training: Training, out: Path) -> Job:
 def _compare(
     comparison: Comparison,
     study: Study,
-    trainings: Sequence[Training],
+    used: Mapping[str, Training],
     out: Path,
     copy: str | Path | None,
     console: Console,
 ) -> Results:
     """Evaluate and report, unless that was done with these very models."""
-    used = {t.name: t for t in trainings if t.name in comparison.models}
     candidates = [_candidate(used[name], out) for name in comparison.models]
     first = candidates[0].model
     for extra in comparison.untrained:

@@ -214,8 +214,9 @@ def _seeds() -> Study:
 def _system(recipe_name: str, start: int, steps: int) -> Study:
     own = models(recipe_name, ("csm", *FIXED))
     about = "one flexible model against three fixed ones, on " + recipe_name.removesuffix("-mini")
-    longest = Comparison(recipe_name, names(own), MAIN, steps=steps, start=start)
-    return Study(recipe_name, about, own, (longest,))
+    schedules = ("8", *TELLING)
+    comparison = Comparison(recipe_name, names(own), schedules, steps=steps, start=start)
+    return Study(recipe_name, about, own, (comparison,))
 
 
 def _axial() -> Study:
