@@ -35,6 +35,9 @@ def main(
 ) -> None:
     proofs = {}
     for study, kinds in MODELS.items():
+        if not (results / f"{study}.json").exists():
+            print(f"{study}: not run yet, so not packaged; overtone reproduce {study}")
+            continue
         found = Results.load(results / f"{study}.json")
         for kind in kinds:
             name = f"{study}-{kind}"

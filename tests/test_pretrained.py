@@ -1,5 +1,23 @@
+"""The models that come with the package do what their cards say."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import overtone as ot
 from overtone import pretrained
-from overtone.pretrained import pretrained_folder, pretrained_names
+from overtone.pretrained import FOLDER, pretrained_folder, pretrained_names
+from overtone.recipes import recipe
+from overtone.reproduce.package import prove
+
+ROOT = Path(__file__).parents[1]
+PROOFS = ROOT / "results" / "models.json"
+
+
+def proofs():
+    return json.loads(PROOFS.read_text())["models"]
 
 
 def test_a_name_finds_its_folder_and_nothing_else(tmp_path, monkeypatch):
@@ -9,3 +27,49 @@ def test_a_name_finds_its_folder_and_nothing_else(tmp_path, monkeypatch):
     assert pretrained_folder("tiny") == tmp_path / "tiny"
     assert pretrained_folder("../tiny") is None
     assert pretrained_folder("") is None
+
+
+def test_an_unknown_name_lists_what_there_is():
+    with pytest.raises(ot.CheckpointError, match="did you mean 'shear-flow-mini-csm'"):
+        ot.Emulator.from_pretrained("shear-flow-mini-cms")
+
+
+def test_every_model_has_a_card_a_log_and_a_proof():
+    assert set(pretrained_names()) == set(proofs())
+    for name in pretrained_names():
+        assert (FOLDER / name / "metrics.jsonl").read_text().count('"valid"') >= 1
+        text = (FOLDER / name / "README.md").read_text()
+        for word in ("license:", "fields", "units", "boundaries", "FLOPs", "VRMSE is", "Limits"):
+            assert word in text
+
+
+def test_all_models_together_stay_small():
+    total = sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file())
+    assert total < 12e6
+
+
+@pytest.mark.parametrize("name", pretrained_names())
+def test_every_model_loads_by_its_name_and_steps(name):
+    model = ot.Emulator.from_pretrained(name)
+    assert str(next(model.parameters()).dtype) == "torch.float32"
+    assert math.prod(model.domain.shape) > 0
+    assert model.patches
+
+
+def reprove(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("OVERTONE_CACHE", str(tmp_path))
+    stored = proofs()[name]
+    config = json.loads((FOLDER / name / "config.json").read_text())
+    found = prove(name, recipe(config["training"]["recipe"]))
+    assert found["data"] == stored["data"]
+    assert found["vrmse"] == pytest.approx(stored["vrmse"], rel=0.02)
+
+
+def test_a_model_does_on_fresh_data_what_was_stored(tmp_path, monkeypatch):
+    reprove("shear-flow-mini-fixed16", tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", pretrained_names())
+def test_every_model_does_on_fresh_data_what_was_stored(name, tmp_path, monkeypatch):
+    reprove(name, tmp_path, monkeypatch)

@@ -166,12 +166,7 @@ def design(
         _one_of(name, tuple(Options.__annotations__), "option")
     numbers = asdict(SIZES[size])
     numbers |= {key: value for key, value in options.items() if key in numbers}
-    trained = tuple(
-        per_axis(patch, domain.ndim, "patch")
-        for patch in ([patches] if isinstance(patches, int) else patches)
-    )
-    if not trained:
-        raise OvertoneError("patches is empty; expected at least one, such as (4, 8, 16)")
+    trained = trained_patches(patches, domain.ndim)
     return Architecture(
         processor=processor,
         tokenizer=tokenizer,
@@ -190,6 +185,14 @@ def design(
         window=options.get("window", 8),
         mode_blocks=options.get("mode_blocks", math.gcd(numbers["width"], 8)),
     )
+
+
+def trained_patches(patches: Sequence[Patch] | int, ndim: int) -> tuple[tuple[int, ...], ...]:
+    """The patches that a model will be trained for, one int for each axis."""
+    given = [patches] if isinstance(patches, int) else patches
+    if not given:
+        raise OvertoneError("patches is empty; expected at least one, such as (4, 8, 16)")
+    return tuple(per_axis(patch, ndim, "patch") for patch in given)
 
 
 def _kernels(patches: tuple[tuple[int, ...], ...], options: Options) -> tuple[int, ...]:

@@ -34,6 +34,8 @@ SCHEDULES = ("16", "16+shift", "4", "4-8-16", "4-8-16+shift")
 """Each model follows those that it can."""
 SHOWN = (("fixed16", "16"), ("csm", "16"), ("csm", "4-8-16"), ("csm", "4-8-16+shift"))
 """Model and schedule of what is drawn side by side."""
+FIELD = "velocity_z"
+"""The field that is drawn: a smooth one, in whose residual blocks are easy to see."""
 START = 32
 """First frame of the context, when the layers have rolled up."""
 WINDOWS = 32
@@ -123,7 +125,7 @@ def _compare(
 
 
 def _draw(results: Results, samples: Samples, path: Path) -> Path:
-    figure = overview(results, samples, SHOWN)
+    figure = overview(results, samples, SHOWN, FIELD)
     with replacing(path) as scratch:
         figure.savefig(scratch, format="png", dpi=DPI)
     return path

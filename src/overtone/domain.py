@@ -180,7 +180,11 @@ class Window:
         )
 
 
-def per_axis(value: int | Sequence[int], ndim: int, name: str) -> tuple[int, ...]:
+PerAxis = int | Sequence[int]
+"""One int for all axes, or one for each."""
+
+
+def per_axis(value: PerAxis, ndim: int, name: str) -> tuple[int, ...]:
     """One int for each axis, from one for all or one for each.
 
     Args:

@@ -59,7 +59,7 @@ def call_flops(
     """FLOPs of predicting one frame, or of one training step's forward and backward pass.
 
     Args:
-        model: an `Emulator`, or a module with the same `forward` and `predict_change`.
+        model: a `Model`, or a module with the same `predict_change`.
         domain: what the window lies on.
         patch: cells of a token, one int or one for each axis.
         frames: T of the window.

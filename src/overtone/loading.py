@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 from overtone.baselines import Baseline
-from overtone.baselines.base import KIND as BASELINE
 from overtone.emulator import Emulator
-from overtone.models.cvit import KIND as CVIT
-from overtone.models.cvit import CViT
-from overtone.storage import CONFIG, find_model
+from overtone.flexify import FlexibleStepper
+from overtone.model import Model
+from overtone.models import CViT
+from overtone.storage import load_folder
+
+KINDS: tuple[type[Model], ...] = (Emulator, CViT, Baseline, FlexibleStepper)
 
 
-def load_model(path: str | Path) -> Emulator | Baseline | CViT:
+def load_model(path: str | Path) -> Model:
     """Read a saved model, whatever kind it is. It is in evaluation mode.
 
     Args:
-        path: a folder that a model's `save` wrote, or the folder of a training run that holds
-            such folders.
+        path: a folder that a model's `save` wrote, the folder of a training run that holds such
+            folders, or the name of a model that comes with the package.
     """
-    kind = _kind(find_model(path))
-    if kind == BASELINE:
-        return Baseline.from_pretrained(path)
-    if kind == CVIT:
-        return CViT.from_pretrained(path)
-    # Also for whatever can't be read: its errors say what is wrong with a folder.
-    return Emulator.from_pretrained(path)
+    return load_with_config(path)[0]
 
 
-def _kind(folder: Path) -> object:
-    try:
-        config = json.loads((folder / CONFIG).read_text())
-    except (OSError, ValueError):
-        return None
-    return config.get("kind") if isinstance(config, dict) else None
+def load_with_config(path: str | Path) -> tuple[Model, dict[str, Any]]:
+    """Read a saved model, and all that its folder's configuration says."""
+    weights, config = load_folder(path)
+    # Emulators' folders name no kind.
+    kind = next((kind for kind in KINDS if kind.kind == config.get("kind")), Emulator)
+    return kind.restore(weights, config, path), config

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
+from overtone.atomic import replacing_folder
 from overtone.errors import CheckpointError, suggest
 from overtone.pretrained import pretrained_folder, pretrained_names
 from overtone.version import __version__
@@ -42,9 +40,7 @@ def save_folder(path: str | Path, weights: Mapping[str, Tensor], config: Mapping
         raise CheckpointError(
             f"'{path}' exists and is not a model folder; it is left alone. Choose another name"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
+    with replacing_folder(path) as scratch:
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
         save_file(tensors, scratch / WEIGHTS)
         content = {
@@ -54,10 +50,6 @@ def save_folder(path: str | Path, weights: Mapping[str, Tensor], config: Mapping
             **config,
         }
         (scratch / CONFIG).write_text(json.dumps(content, indent=2) + "\n")
-        scratch.chmod(0o755)
-        _replace(scratch, path)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def load_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -150,17 +142,6 @@ def _refuse_pickle(path: Path) -> None:
 
 def _is_model_folder(path: Path) -> bool:
     return path.is_dir() and (not any(path.iterdir()) or (path / CONFIG).is_file())
-
-
-def _replace(new: Path, path: Path) -> None:
-    """Rename a folder over another; the old one goes away only when the new one is in place."""
-    if not path.exists():
-        os.replace(new, path)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-    os.replace(path, old)
-    os.replace(new, path)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def sha256(path: Path) -> str:

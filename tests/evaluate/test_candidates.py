@@ -6,6 +6,7 @@ import overtone as ot
 from overtone.evaluate import Candidate, load_candidate
 from overtone.evaluate.candidates import as_candidates
 from overtone.flops import call_flops
+from overtone.models import build_cvit
 
 
 def test_a_folder_tells_name_config_and_training(emulator, tmp_path):
@@ -18,6 +19,16 @@ def test_a_folder_tells_name_config_and_training(emulator, tmp_path):
     assert found.config["patches"] == [[4, 4], [8, 8]]
     json.dumps(found.config)
     assert load_candidate(tmp_path / "run", "mine").name == "mine"
+
+
+def test_every_kind_of_model_tells_what_it_was_built_from(emulator, toy_domain):
+    unet = ot.baseline("unet", domain=toy_domain, size="mini", width=4)
+    cvit = build_cvit(domain=toy_domain, patches=(4, 8), context=2)
+    assert Candidate("u", unet).config == {"kind": "baseline", "name": "unet", **unet.options}
+    assert Candidate("c", cvit).config == {"kind": "cvit", **cvit.architecture.to_dict()}
+    architecture = emulator.architecture.to_dict()
+    assert Candidate("e", emulator).config == {"kind": "emulator", **architecture}
+    assert [Candidate("m", m).patched for m in (unet, cvit, emulator)] == [False, True, True]
 
 
 def test_what_is_unknown_is_none(roller, emulator, tmp_path):

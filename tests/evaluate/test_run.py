@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import overtone as ot
 from overtone.data import Header, WellFolder, write_well
@@ -93,6 +94,25 @@ def test_the_seed_moves_intervals_only(steppers, toy):
     )
     assert one.vrmse_all.value == two.vrmse_all.value
     assert one.vrmse_all != two.vrmse_all
+
+
+def test_a_flexified_model_is_evaluated_like_any_other(toy, toy_domain):
+    """Its numbers are those of its own calls, at every schedule."""
+    parts = nn.Conv2d(4, 6, 8, 8), nn.ConvTranspose2d(6, 2, 8, 8)
+    model = ot.flexify(nn.Sequential(*parts), "0", "1", patches=(4, 8))
+    stepper = ot.FlexibleStepper(model, domain=toy_domain, context=2)
+    results, samples = evaluate({"mine": stepper}, toy, steps=3, windows=4)
+    (found,) = results.models
+    assert found.num_parameters == sum(p.numel() for p in model.parameters())
+    assert found.config["kind"] == "flexible"
+    assert found.config["model"] == "Sequential"
+    assert [step.patch for step in found.next_step] == [4, 8]
+    assert found.next_step[0].flops > found.next_step[1].flops > 0
+    assert [run.schedule for run in found.runs] == ["4", "8", "4-8", "4-8+shift"]
+    start = WellFolder(toy, "test", context=1).frames(0, 0, 2)
+    window = ot.Window(start.fields.unsqueeze(0), start.domain)
+    frames = torch.cat([*ot.rollout(stepper, window, steps=3, schedule=ot.Cycle(4, 8))])
+    assert torch.allclose(samples.predictions["mine", "4-8"], frames, atol=1e-5)
 
 
 @pytest.mark.parametrize(

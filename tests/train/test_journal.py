@@ -3,7 +3,10 @@
 import json
 import math
 
+import pytest
+
 from overtone.config import LogConfig
+from overtone.errors import DataError
 from overtone.train.journal import Journal, read_journal
 
 PLAIN = LogConfig(tensorboard=False)
@@ -21,6 +24,17 @@ def test_a_resumed_journal_drops_what_lies_behind_its_checkpoint(tmp_path):
     journal.close()
     lines = read_journal(tmp_path / "metrics.jsonl")
     assert [(x["update"], x["loss"]) for x in lines] == [(1, 0.5), (2, 1.0), (3, 1.5), (4, 9.0)]
+
+
+def test_a_strict_reader_forgives_the_last_line_only(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"update": 1}\n{"upd\n{"update": 3}\n{"up')
+    assert [line["update"] for line in read_journal(path)] == [1, 3]
+    with pytest.raises(DataError, match="line 2 is not JSON"):
+        read_journal(path, strict=True)
+    path.write_text('{"update": 1}\n{"up')
+    assert read_journal(path, strict=True) == [{"update": 1}]
+    assert read_journal(tmp_path / "none") == []
 
 
 def test_numbers_that_json_does_not_know_are_null(tmp_path):

@@ -5,16 +5,21 @@ import io
 import pytest
 import torch
 from rich.console import Console
+from torch import nn
 
 import overtone as ot
 from overtone.config import OptimizerConfig, TrainConfig, change
 from overtone.flops import call_flops
 from overtone.recipes import recipe
+from overtone.storage import load_folder
+from overtone.train.console import Display
 from overtone.train.journal import read_journal
-from overtone.train.loop import update_flops
+from overtone.train.loop import Parts, Trainer, update_flops
 from overtone.train.objective import choices, losses
-from overtone.train.run import make_model, train
+from overtone.train.parallel import Ranks
+from overtone.train.run import make_model, read, train
 from overtone.train.state import learning_rate, make_optimizer
+from overtone.train.validate import Validator
 
 SHAPES = {1: (32,), 2: (16, 8), 3: (8, 4, 8)}
 UPDATES = 600
@@ -90,6 +95,31 @@ def test_every_option_trains(small, tmp_path, changes):
     assert all(line["loss"] is not None for line in lines)
     if "train__patch_weights" in changes:
         assert {line["patch"] for line in lines} == {"8"}
+
+
+def test_a_flexified_model_trains_and_leaves_its_weights(small, tmp_path):
+    config = small(train__updates=4, valid__every=4, model__context=2)
+    data = read(config, config.data.path, "train", horizon=1)
+
+    def make():
+        parts = nn.Conv1d(2, 8, 8, 8), nn.ConvTranspose1d(8, 1, 8, 8)
+        model = ot.flexify(nn.Sequential(*parts), "0", "1", patches=(4, 8))
+        return ot.FlexibleStepper(model, domain=data.domain, context=2, predicts="change")
+
+    model, own = make(), Ranks(0, 1, torch.device("cpu"))
+    valid = read(config, config.data.path, "valid", horizon=1)
+    validator = Validator(windows=valid, trajectories=None, config=config.valid, ranks=own)
+    parts = Parts(model, data, validator, update_flops(model, config), tmp_path, own)
+    before = model.model[0].weight.clone()
+    with Display(4, 0, Console(file=io.StringIO()), quiet=True) as display:
+        assert Trainer(config, parts).run(None, display) == "finished"
+    assert not torch.equal(model.model[0].weight, before)
+    weights, saved = load_folder(tmp_path / "last")
+    assert (saved["kind"], saved["training"]["updates"]) == ("flexible", 4)
+    again = make()
+    again.load_state_dict(weights)
+    window = ot.Window(data[0][0].fields.unsqueeze(0), data.domain)
+    assert torch.equal(again.eval()(window, 4), model.eval()(window, 4))
 
 
 def test_recomputed_activations_give_the_same_curve(small, tmp_path):

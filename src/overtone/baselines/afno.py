@@ -17,7 +17,6 @@ authors don't pad, and neither do we. Grids that the patch does not divide are p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -26,12 +25,11 @@ from torch import Tensor, nn
 
 from overtone.baselines.base import Network, Sizes
 from overtone.baselines.layers import CONVOLUTIONS, TRANSPOSED
-from overtone.domain import Domain, per_axis
+from overtone.domain import Domain, PerAxis, per_axis
 from overtone.errors import OvertoneError, PatchError
 from overtone.grid import PatchGrid
 from overtone.ops.padding import take
 from overtone.ops.precision import full_precision
-from overtone.schedules import Patch
 
 SHRINKAGE = 0.01
 """Modes smaller than this are set to zero, larger ones moved towards it."""
@@ -74,7 +72,7 @@ class AFNO(Network):
     ):
         options = {"patch": patch, "width": width, "blocks": blocks}
         options |= {"diagonal_blocks": diagonal_blocks, "expansion": expansion}
-        super().__init__(domain, context, options)
+        super().__init__(domain, context, options, patch)
         dim_in, dim_out = self.channels
         tokens = PatchGrid.lay(domain, patch).shape
         self.encoder = CONVOLUTIONS[domain.ndim](dim_in, width, patch, stride=patch)
@@ -82,32 +80,26 @@ class AFNO(Network):
         self.blocks = nn.ModuleList(Block(width, diagonal_blocks, expansion) for _ in range(blocks))
         self.decoder = TRANSPOSED[domain.ndim](width, dim_out, patch, stride=patch)
 
-    @property
-    def patches(self) -> tuple[Patch, ...]:
-        """Its one patch."""
-        return (self.options["patch"],)
-
-    def call_network(
-        self,
-        fields: Tensor,
-        domain: Domain,
-        patch: int | Sequence[int] | None,
-        shift: int | Sequence[int],
-    ) -> Tensor:
-        """Lay the patch grid, run the network on the cells it covers, give back the domain's."""
-        own = per_axis(self.options["patch"], domain.ndim, "patch")
-        if patch is not None and per_axis(patch, domain.ndim, "patch") != own:
+    def lay(
+        self, domain: Domain, patch: PerAxis, shift: PerAxis, allow_untrained: bool
+    ) -> PatchGrid:
+        """The grid of its one patch; any other is refused."""
+        own = self.options["patch"]
+        if per_axis(patch, domain.ndim, "patch") != per_axis(own, domain.ndim, "patch"):
             raise PatchError(
-                f"patch {patch} was not trained for; '{self.name}' has the fixed patch {own[0]}. "
+                f"patch {patch} was not trained for; '{self.name}' has the fixed patch {own}. "
                 "Choose that, or build it with another"
             )
-        grid = PatchGrid.lay(domain, own, shift)
+        return PatchGrid.lay(domain, own, shift)
+
+    def call_network(self, fields: Tensor, grid: PatchGrid) -> Tensor:
+        """Run the network on the cells that the grid covers, give back the domain's."""
         for dim, (start, count, wraps) in enumerate(_axes(grid), start=2):
-            span = (start, start + count * own[0])
+            span = (start, start + count * grid.patch[dim - 2])
             fields = take(fields, dim, span, periodic=wraps, ghosts="edge")
         result = self.network(fields)
         for dim, (start, _, wraps) in enumerate(_axes(grid), start=2):
-            n = domain.shape[dim - 2]
+            n = grid.domain.shape[dim - 2]
             # A grid that starts at cell 3 of a ring has cell 0 three places before its end.
             result = result.narrow(dim, 0 if wraps else -start, n)
             if wraps:

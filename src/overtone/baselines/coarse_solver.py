@@ -14,7 +14,7 @@ can be restarted.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields as dataclass_fields
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from torch import Tensor
 from overtone.baselines.base import Baseline, Sizes
 from overtone.domain import Domain, Window
 from overtone.errors import DomainError, OvertoneError
+from overtone.grid import PatchGrid
 from overtone.normalize import Statistics, statistics
 from overtone.ops.resample import resample
 from overtone.solvers import SYSTEMS
@@ -73,16 +74,10 @@ class CoarseSolver(Baseline):
         """The system on the coarser grid that belongs to a grid of frames."""
         return self._system(tuple(max(1, round(n / self.coarsen)) for n in shape))
 
-    def predict_change(
-        self,
-        window: Window,
-        patch: int | Sequence[int] | None = None,
-        shift: int | Sequence[int] = 0,
-        *,
-        last_only: bool = False,
+    def change(
+        self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """The change that the solver computes."""
-        window = self.accept(window)
         self._require_match(window.domain, self._system(window.domain.shape))
         stats = statistics(window.fields).last()
         last = window.fields[:, -1]

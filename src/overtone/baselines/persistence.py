@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from overtone.baselines.base import Baseline, Sizes
 from overtone.domain import Domain, Window
+from overtone.grid import PatchGrid
 from overtone.normalize import Statistics, statistics
 
 
@@ -27,14 +27,8 @@ class Persistence(Baseline):
     def __init__(self, *, domain: Domain, context: int):
         super().__init__(domain, context, {})
 
-    def predict_change(
-        self,
-        window: Window,
-        patch: int | Sequence[int] | None = None,
-        shift: int | Sequence[int] = 0,
-        *,
-        last_only: bool = False,
+    def change(
+        self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """No change."""
-        window = self.accept(window)
         return torch.zeros_like(window.fields[:, -1:]), statistics(window.fields).last()

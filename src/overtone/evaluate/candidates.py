@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,15 +9,13 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from overtone.baselines import Baseline
 from overtone.domain import Domain, per_axis
-from overtone.emulator import Emulator
-from overtone.errors import CheckpointError, DomainError, OvertoneError
+from overtone.errors import DomainError, OvertoneError
 from overtone.flops import call_flops
-from overtone.loading import load_model
+from overtone.loading import load_with_config
+from overtone.model import Model
 from overtone.rollout import Stepper
 from overtone.schedules import Patch
-from overtone.storage import CONFIG, find_model
 
 
 class Evaluable(Stepper, Protocol):
@@ -66,10 +63,8 @@ class Candidate:
     @property
     def config(self) -> dict[str, Any]:
         """What it was built from, with its kind."""
-        if isinstance(self.model, Emulator):
-            return {"kind": "emulator", **self.model.architecture.to_dict()}
-        if isinstance(self.model, Baseline):
-            return {"kind": "baseline", "name": self.model.name, **self.model.options}
+        if isinstance(self.model, Model):
+            return {"kind": self.model.kind, **self.model.config}
         return {"kind": type(self.model).__name__}
 
     def trained_on(self, what: str) -> Any:
@@ -80,7 +75,7 @@ class Candidate:
     @property
     def patched(self) -> bool:
         """Whether schedules mean anything to it."""
-        return not isinstance(self.model, Baseline) or self.model.patched
+        return not isinstance(self.model, Model) or self.model.patched
 
     def sizes(self, patch: Patch) -> tuple[int, ...]:
         """A patch with one int for each axis of the model."""
@@ -122,15 +117,10 @@ def load_candidate(path: str | Path, name: str | None = None) -> Candidate:
         path: as for `load_model`.
         name: what to call it; the folder's name by default, of a run's `best` the run's.
     """
-    folder = find_model(path)
-    model = load_model(path)
-    try:
-        training = json.loads((folder / CONFIG).read_text()).get("training") or {}
-    except (OSError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"'{folder / CONFIG}' can't be read: {error!r}") from error
+    model, config = load_with_config(path)
     full = Path(path).resolve()
     own = full.parent.name if full.name in ("best", "last") else full.name
-    return Candidate(name or own, model, training)
+    return Candidate(name or own, model, config.get("training") or {})
 
 
 def as_candidates(models: Mapping[str, Evaluable] | Sequence[Candidate]) -> tuple[Candidate, ...]:

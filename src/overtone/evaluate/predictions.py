@@ -6,13 +6,11 @@ come, so memory does not grow with the steps. The folder is complete or absent.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Unpack
 
+from overtone.atomic import replacing_folder
 from overtone.data.layout import Layout
 from overtone.data.location import STATS
 from overtone.data.origin import fields_of, header_like
@@ -65,22 +63,18 @@ def write_predictions(
         raise DataError(f"steps is {steps}; expected at least 1")
     truth = Trajectories(data, candidate.model.domain.fields, candidate.model.context, reading)
     candidate.prepare(device)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     batches = [*truth.batches(batch, by_file=True)]
     done = 0
     try:
-        for rows in batches:
-            path = scratch / "data" / truth.folder.split / f"{truth.name}_{rows[0]:05d}.hdf5"
-            for _ in _write_file(path, candidate, truth, rows, schedule, steps, device):
-                done += 1
-                if progress:
-                    progress(done, steps * len(batches))
-        scratch.chmod(0o755)
-        _move(scratch, out)
+        with replacing_folder(out) as scratch:
+            for rows in batches:
+                path = scratch / "data" / truth.folder.split / f"{truth.name}_{rows[0]:05d}.hdf5"
+                for _ in _write_file(path, candidate, truth, rows, schedule, steps, device):
+                    done += 1
+                    if progress:
+                        progress(done, steps * len(batches))
     finally:
         truth.close()
-        shutil.rmtree(scratch, ignore_errors=True)
     return out
 
 
@@ -136,14 +130,3 @@ def _require_free(out: Path, overwrite: bool) -> None:
             f"'{out}' is no dataset, it holds {', '.join(sorted(others)[:3])}; it is left alone. "
             "Choose another folder"
         )
-
-
-def _move(new: Path, out: Path) -> None:
-    """Rename a folder over another; the old one goes away only when the new one is in place."""
-    if not out.exists():
-        os.replace(new, out)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{out.name}-old-", dir=out.parent))
-    os.replace(out, old)
-    os.replace(new, out)
-    shutil.rmtree(old, ignore_errors=True)

@@ -7,21 +7,19 @@ output as it is, `(B, C, *space)`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Self
 
-import torch
 from torch import Tensor, nn
 
 from overtone.acceptance import short_patch
-from overtone.domain import Domain, Window
-from overtone.errors import DomainError, OvertoneError, PatchError
-from overtone.flexify.patching import find_patchings, patch
+from overtone.domain import Domain, PerAxis, Window
+from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchError
+from overtone.flexify.patching import Patching, find_patchings, patch
 from overtone.grid import PatchGrid
+from overtone.model import Model
 from overtone.normalize import Statistics, statistics
 from overtone.ops.padding import take
-from overtone.schedules import Patch
 
 Prediction = Literal["frame", "change"]
 PREDICTIONS: tuple[Prediction, ...] = ("frame", "change")
@@ -37,8 +35,10 @@ def as_it_is(output: Tensor) -> Tensor:
     return output
 
 
-class FlexibleStepper(nn.Module):
+class FlexibleStepper(Model):
     """Predicts the next frame of a window with a flexified model.
+
+    Its folders hold weights and a description; the model itself only its own code can build.
 
     Args:
         model: what `flexify` returned, or a module that contains it.
@@ -51,6 +51,8 @@ class FlexibleStepper(nn.Module):
         to_frame: from the model's output to `(B, C, *space)`.
     """
 
+    kind = "flexible"
+
     def __init__(
         self,
         model: nn.Module,
@@ -61,106 +63,94 @@ class FlexibleStepper(nn.Module):
         to_input: Callable[[Tensor], Any] = join_frames,
         to_frame: Callable[[Any], Tensor] = as_it_is,
     ):
-        super().__init__()
         if predicts not in PREDICTIONS:
             raise OvertoneError(f"predicts is {predicts!r}; expected one of {PREDICTIONS}")
-        if context < 1:
-            raise OvertoneError(f"context is {context}; expected at least 1")
         patchings = find_patchings(model)
         if len(patchings) != 1:
             raise OvertoneError(
                 f"{type(model).__name__} holds {len(patchings)} flexible models; expected one: "
                 "make it flexible with flexify(model, ...) first"
             )
+        _require_same_boundaries(patchings[0].mode, patchings[0].periodic, domain)
+        super().__init__(domain, context, patches=patchings[0].patches)
         self.model = model
-        self.domain = domain
-        self.context = context
         self.predicts: Prediction = predicts
         self.to_input = to_input
         self.to_frame = to_frame
-        _require_same_boundaries(patchings[0].mode, patchings[0].periodic, domain)
 
     @property
-    def patches(self) -> tuple[Patch, ...]:
-        """The patches that the model was flexified for."""
+    def patching(self) -> Patching:
+        """What the flexible layers of the model know in common."""
         (patching,) = find_patchings(self.model)
-        return tuple(short_patch(size) for size in patching.patches)
+        return patching
 
-    def forward(
-        self,
-        window: Window,
-        patch: int | Sequence[int],
-        shift: int | Sequence[int] = 0,
-        *,
-        allow_untrained: bool = False,
-    ) -> Tensor:
-        """Predict the next frame.
+    @property
+    def config(self) -> dict[str, Any]:
+        """What is known of it."""
+        return {
+            "model": type(self.model).__name__,
+            "predicts": self.predicts,
+            "mode": self.patching.mode,
+            "rule": self.patching.rule,
+            "patches": [list(patch) for patch in self.patching.patches],
+            "domain": self.domain.to_dict(),
+            "context": self.context,
+        }
 
-        Args:
-            window: fields `(B, T, C, *space)` in physical units; of more than `context` frames the
-                latest are used.
-            patch: cells of a token, one int or one for each axis.
-            shift: cells by which the patch grid is moved; periodic axes only.
-            allow_untrained: accept a patch that `flexify` was not told of.
-
-        Returns:
-            `(B, C, *space)` in physical units.
-        """
-        window = self._accept(window)
+    def next_frame(self, window: Window, grid: PatchGrid) -> Tensor:
+        """See `Model.next_frame`; a model that predicts frames is taken at its word."""
         if self.predicts == "frame":
-            return self._call(window.fields, window.domain, patch, shift, allow_untrained)
-        change, stats = self._change(window, patch, shift, allow_untrained)
-        return stats.add_change(window.fields[:, -1:], change)[:, 0]
+            return self._call(window.fields, grid)
+        return super().next_frame(window, grid)
 
-    def predict_change(
-        self,
-        window: Window,
-        patch: int | Sequence[int],
-        shift: int | Sequence[int] = 0,
-        *,
-        last_only: bool = True,
-        allow_untrained: bool = False,
+    def change(
+        self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
-        """Predict the change that follows the last frame, in units of its context's change.
-
-        This is what training compares with `Statistics.change_between`. Arguments are those of
-        `forward`. The model predicts after the last frame alone, with `last_only` or without.
-
-        Returns:
-            The change `(B, 1, C, *space)`, and the statistics that give it its units.
-        """
-        window = self._accept(window)
-        if self.predicts == "change":
-            return self._change(window, patch, shift, allow_untrained)
-        frame = self._call(window.fields, window.domain, patch, shift, allow_untrained)
-        stats = statistics(window.fields).last()
-        return stats.change_between(window.fields[:, -1:], frame.unsqueeze(1)), stats
-
-    def _change(
-        self,
-        window: Window,
-        patch: int | Sequence[int],
-        shift: int | Sequence[int],
-        allow_untrained: bool,
-    ) -> tuple[Tensor, Statistics]:
+        """See `Model.change`."""
+        if self.predicts == "frame":
+            frame = self._call(window.fields, grid)
+            stats = statistics(window.fields).last()
+            return stats.change_between(window.fields[:, -1:], frame.unsqueeze(1)), stats
         # One prediction, after the last frame: it may know the whole context.
         stats = statistics(window.fields, causal=False)
-        fields = stats.normalise(window.fields)
-        change = self._call(fields, window.domain, patch, shift, allow_untrained)
+        change = self._call(stats.normalise(window.fields), grid)
         return change.unsqueeze(1), stats.last()
 
-    def _call(
-        self,
-        fields: Tensor,
-        domain: Domain,
-        size: int | Sequence[int],
-        shift: int | Sequence[int],
-        allow_untrained: bool,
-    ) -> Tensor:
+    def accept(self, window: Window) -> Window:
+        """Check a window against the model and cut it to the context."""
+        given, own = window.domain, self.domain
+        if (given.fields, given.boundaries) != (own.fields, own.boundaries):
+            raise DomainError(
+                f"the window has fields {given.fields} and boundaries {given.boundaries}, the "
+                f"stepper was made for {own.fields} and {own.boundaries}"
+            )
+        if window.num_frames < self.context:
+            raise DomainError(
+                f"the window has {window.num_frames} frames; the model reads {self.context}"
+            )
+        return super().accept(window)
+
+    def lay(
+        self, domain: Domain, patch: PerAxis, shift: PerAxis, allow_untrained: bool
+    ) -> PatchGrid:
+        """A patch grid that tiles the domain, of a patch that the model's layers can make."""
+        grid = _whole_grid(domain, patch, shift)
+        self.patching.accept(grid.patch, allow_untrained)
+        return grid
+
+    @classmethod
+    def rebuild(cls, config: Mapping[str, Any]) -> Self:
+        """Refuse: see the class."""
+        raise CheckpointError(
+            f"{config['architecture']['model']} was made flexible, and only its own code can build "
+            "it; do that, flexify it, and give the weights in model.safetensors to load_state_dict "
+            "of its FlexibleStepper"
+        )
+
+    def _call(self, fields: Tensor, grid: PatchGrid) -> Tensor:
         """Move the fields so that the patch grid starts at cell 0, call, and move back."""
-        grid = _whole_grid(domain, size, shift)
         fields = _roll(fields, grid.start)
-        with patch(self.model, grid.patch, allow_untrained=allow_untrained):
+        with patch(self.model, grid.patch, allow_untrained=True):
             frame = self.to_frame(self.model(self.to_input(fields)))
         expected = (fields.shape[0], *fields.shape[2:])
         if tuple(frame.shape) != expected:
@@ -171,30 +161,6 @@ class FlexibleStepper(nn.Module):
                 "right layer"
             )
         return _roll(frame, tuple(-start for start in grid.start))
-
-    def _accept(self, window: Window) -> Window:
-        given, own = window.domain, self.domain
-        if not window.batched:
-            raise DomainError(
-                f"the window has shape {tuple(window.fields.shape)} without a batch axis; "
-                "expected (B, T, C, *space): use fields.unsqueeze(0)"
-            )
-        if (given.fields, given.boundaries) != (own.fields, own.boundaries):
-            raise DomainError(
-                f"the window has fields {given.fields} and boundaries {given.boundaries}, the "
-                f"stepper was made for {own.fields} and {own.boundaries}"
-            )
-        if not math.isclose(given.dt, own.dt, rel_tol=1e-3):
-            raise DomainError(f"the window's dt is {given.dt}, the model steps by {own.dt}")
-        if window.num_frames < self.context:
-            raise DomainError(
-                f"the window has {window.num_frames} frames; the model reads {self.context}"
-            )
-        window = window.last(self.context)
-        # In training the loss tells, and a compiled graph should not wait for the answer.
-        if not self.training and not torch.compiler.is_compiling():
-            window.require_finite()
-        return window
 
 
 def _require_same_boundaries(mode: str, periodic: tuple[bool, ...], domain: Domain) -> None:
@@ -207,7 +173,7 @@ def _require_same_boundaries(mode: str, periodic: tuple[bool, ...], domain: Doma
         )
 
 
-def _whole_grid(domain: Domain, size: int | Sequence[int], shift: int | Sequence[int]) -> PatchGrid:
+def _whole_grid(domain: Domain, size: PerAxis, shift: PerAxis) -> PatchGrid:
     """A patch grid that tiles the domain."""
     grid = PatchGrid.lay(domain, size, shift)
     for axis, (start, n, p) in enumerate(zip(grid.start, domain.shape, grid.patch, strict=True)):

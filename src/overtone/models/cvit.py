@@ -9,37 +9,36 @@ and knows places absolutely.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from overtone.acceptance import accept_patch, accept_window, short_patch
-from overtone.domain import Domain, Window
-from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchError
+from overtone.acceptance import short_patch
+from overtone.domain import Domain, PerAxis, Window
+from overtone.errors import DomainError, PatchError
 from overtone.grid import PatchGrid
+from overtone.model import Model
 from overtone.models.cvit_architecture import CViTArchitecture, CViTOptions, design_cvit
 from overtone.models.cvit_parts import FrameEncoder, QueryDecoder
 from overtone.normalize import Statistics, statistics
 from overtone.ops.sampling import sample_grid, sample_points
 from overtone.schedules import Patch
-from overtone.storage import load_folder, load_weights, save_folder
-
-KIND = "cvit"
-"""What `config.json` of a saved CViT says it is."""
 
 
-class CViT(nn.Module):
+class CViT(Model):
     """Predicts the next frame of a window, on its grid or at any place.
 
     Args:
         architecture: every number that defines it; `build_cvit` makes one from a size's name.
     """
 
+    kind = "cvit"
+
     def __init__(self, architecture: CViTArchitecture):
-        super().__init__()
-        a = self.architecture = architecture
+        a = architecture
+        super().__init__(a.domain, a.context, patches=a.patches)
+        self.architecture = architecture
         self.encoder = FrameEncoder(
             a.domain,
             base_patch=a.base_patch,
@@ -63,60 +62,15 @@ class CViT(nn.Module):
         )
 
     @property
-    def domain(self) -> Domain:
-        """What it was built for."""
-        return self.architecture.domain
+    def config(self) -> dict[str, Any]:
+        """Its architecture."""
+        return self.architecture.to_dict()
 
-    @property
-    def context(self) -> int:
-        """Largest number of frames it looks back on."""
-        return self.architecture.context
-
-    @property
-    def patches(self) -> tuple[Patch, ...]:
-        """The patches it is trained for, written as short as possible."""
-        return tuple(short_patch(patch) for patch in self.architecture.patches)
-
-    @property
-    def causal(self) -> bool:
-        """Whether every frame of a window makes a prediction of its own: only the last does."""
-        return False
-
-    @property
-    def num_parameters(self) -> int:
-        """Number of trainable numbers."""
-        return sum(p.numel() for p in self.parameters())
-
-    def forward(
-        self,
-        window: Window,
-        patch: int | Sequence[int],
-        shift: int | Sequence[int] = 0,
-        *,
-        allow_untrained: bool = False,
-    ) -> Tensor:
-        """Predict the next frame. Arguments and result are those of `Emulator.forward`."""
-        change, stats = self.predict_change(window, patch, shift, allow_untrained=allow_untrained)
-        return stats.add_change(window.fields[:, -1:], change)[:, 0]
-
-    def predict_change(
-        self,
-        window: Window,
-        patch: int | Sequence[int],
-        shift: int | Sequence[int] = 0,
-        *,
-        last_only: bool = False,
-        allow_untrained: bool = False,
+    def change(
+        self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
-        """Predict the change that follows the last frame, in units of its context's change.
-
-        Arguments are those of `Emulator.predict_change`; there is one prediction for a window,
-        with or without `last_only`.
-
-        Returns:
-            The change `(B, 1, C, *space)`, and the statistics that give it its unit.
-        """
-        tokens, stats, window = self._encode(window, patch, shift, allow_untrained)
+        """See `Model.change`."""
+        tokens, stats = self._encode(window, grid)
         domain = window.domain
         cells = PatchGrid.lay(domain, 1)
         centres = [cells.centres(axis) for axis in range(domain.ndim)]
@@ -130,8 +84,8 @@ class CViT(nn.Module):
         self,
         window: Window,
         coordinates: Tensor,
-        patch: int | Sequence[int],
-        shift: int | Sequence[int] = 0,
+        patch: PerAxis,
+        shift: PerAxis = 0,
         *,
         allow_untrained: bool = False,
     ) -> Tensor:
@@ -146,7 +100,8 @@ class CViT(nn.Module):
             `(B, Q, C)` in physical units. Between the cells the last frame, to which the change is
             added, is a cubic spline.
         """
-        tokens, stats, window = self._encode(window, patch, shift, allow_untrained)
+        window, grid = self.accept_call(window, patch, shift, allow_untrained)
+        tokens, stats = self._encode(window, grid)
         places = _fractions(coordinates, window.domain)
         spline = {"periodic": window.domain.periodic, "spline": "cubic"}
         change = self.decoder(tokens, sample_points(self.decoder.latents, places, **spline))
@@ -159,44 +114,14 @@ class CViT(nn.Module):
         """Recompute blocks and decoder in the backward pass instead of keeping their results."""
         self.encoder.checkpointing = self.decoder.checkpointing = enabled
 
-    def save(
-        self,
-        path: str | Path,
-        *,
-        training: Mapping[str, Any] | None = None,
-        weights: Mapping[str, Tensor] | None = None,
-    ) -> None:
-        """Write a folder with weights and configuration; arguments as of `Emulator.save`."""
-        config = {"kind": KIND, "architecture": self.architecture.to_dict()}
-        content = config | {"training": dict(training or {})}
-        save_folder(path, self.state_dict() if weights is None else weights, content)
-
     @classmethod
-    def from_pretrained(cls, path: str | Path) -> CViT:
-        """Read a folder that `save` wrote. The model is in evaluation mode."""
-        weights, config = load_folder(path)
-        try:
-            model = cls(CViTArchitecture.from_dict(config["architecture"]))
-        except (KeyError, TypeError, OvertoneError) as error:
-            raise CheckpointError(f"the configuration of '{path}' does not fit: {error}") from error
-        load_weights(model, weights, path)
-        return model.eval()
+    def rebuild(cls, config: Mapping[str, Any]) -> Self:
+        """See `Model.rebuild`."""
+        return cls(CViTArchitecture.from_dict(config["architecture"]))
 
-    def _encode(
-        self,
-        window: Window,
-        patch: int | Sequence[int],
-        shift: int | Sequence[int],
-        allow_untrained: bool,
-    ) -> tuple[Tensor, Statistics, Window]:
-        """Tokens of a window `(B, N, width)`, its statistics, and the frames that were used."""
-        window = accept_window(
-            window, domain=self.domain, context=self.context, check_finite=not self.training
-        )
+    def _encode(self, window: Window, grid: PatchGrid) -> tuple[Tensor, Statistics]:
+        """Tokens of a window `(B, N, width)`, and its statistics."""
         a = self.architecture
-        grid = accept_patch(
-            patch, shift, domain=window.domain, trained=a.patches, allow_untrained=allow_untrained
-        )
         if a.tokenizer == "fixed" and grid.patch != a.base_patch:
             raise PatchError(
                 f"a fixed tokenizer of patch {short_patch(a.base_patch)} can't make patch "
@@ -204,7 +129,7 @@ class CViT(nn.Module):
             )
         stats = statistics(window.fields).last()
         normalised = stats.normalise(window.fields).to(self.decoder.latents.dtype)
-        return self.encoder(normalised, grid), stats, window
+        return self.encoder(normalised, grid), stats
 
 
 def build_cvit(

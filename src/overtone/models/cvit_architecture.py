@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypedDict, Unpack
 
+from overtone.architecture import trained_patches
 from overtone.domain import Domain, per_axis
 from overtone.errors import OvertoneError
 from overtone.schedules import Patch
@@ -146,12 +147,7 @@ def design_cvit(
     if unknown:
         known = ", ".join(CViTOptions.__annotations__)
         raise OvertoneError(f"option {unknown[0]!r} is unknown; expected one of {known}")
-    trained = tuple(
-        per_axis(patch, domain.ndim, "patch")
-        for patch in ([patches] if isinstance(patches, int) else patches)
-    )
-    if not trained:
-        raise OvertoneError("patches is empty; expected at least one, such as (4, 8, 16)")
+    trained = trained_patches(patches, domain.ndim)
     by_axis = tuple(zip(*trained, strict=True))
     given: dict[str, Any] = {"summaries": 2, "decoder_blocks": 1, **SIZES[size], **options}
     base_patch = given.pop("base_patch", tuple(map(max, by_axis)))

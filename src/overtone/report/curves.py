@@ -7,7 +7,6 @@ over the updates since the line before, and after a validation `{"kind": "valid"
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from overtone.report.style import (
     schedule_handles,
     styled,
 )
+from overtone.train.journal import METRICS, read_journal
 
 NUM_BINS = 60
 """A loss curve is drawn as means over this many stretches of updates."""
@@ -70,18 +70,16 @@ def training_curves(path: str | Path, *, known: dict[str, Look] | None = None) -
 def read_metrics(path: str | Path) -> list[dict[str, Any]]:
     """Records of a run. A last line that an interruption cut short is left out."""
     path = Path(path)
-    path = path / "metrics.jsonl" if path.is_dir() else path
+    path = path / METRICS if path.is_dir() else path
     try:
-        lines = path.read_text().splitlines()
+        lines = read_journal(path, strict=True)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"'{path}' can't be read as training metrics: {error}") from error
     records = []
     for number, line in enumerate(lines, start=1):
         try:
-            records.append(_checked(json.loads(line)))
+            records.append(_checked(line))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if number == len(lines):
-                break
             raise DataError(
                 f"'{path}', line {number} is not a training metric: {error!r}; expected JSON "
                 'objects such as {"kind": "train", "update": 1, "losses": {"8": 0.5}, "lr": 1e-4}'

@@ -86,30 +86,12 @@ def rollout_table(results: Results) -> Table:
 
 def field_table(results: Results) -> Table:
     """VRMSE over all steps, for each model, schedule and field."""
-    found = series(results)
-    names = tuple(dict.fromkeys(name for s in found for run in s.runs for name in run.fields))
-    rows = tuple(
-        (s.model, s.schedule, *(_of(s, "fields", name) for name in names))
-        for s in found
-        if any(run.fields for run in s.runs)
-    )
-    return Table(
-        f"VRMSE of each field, over all {results.steps} steps",
-        ("model", "schedule", *names),
-        rows,
-    )
+    return _table_of(results, "fields", f"VRMSE of each field, over all {results.steps} steps")
 
 
 def band_table(results: Results) -> Table:
     """BSNMSE, for each model, schedule and band."""
-    found = series(results)
-    names = tuple(dict.fromkeys(name for s in found for run in s.runs for name in run.bsnmse))
-    rows = tuple(
-        (s.model, s.schedule, *(_of(s, "bsnmse", name) for name in names))
-        for s in found
-        if any(run.bsnmse for run in s.runs)
-    )
-    return Table("BSNMSE by band of scales", ("model", "schedule", *names), rows)
+    return _table_of(results, "bsnmse", "BSNMSE by band of scales")
 
 
 def artifact_table(results: Results) -> Table:
@@ -126,6 +108,16 @@ def artifact_table(results: Results) -> Table:
     header = ("model", "schedule", "period (cells)", "excess (dB)", "p-value",
               "share of the residual (%)", "growth exponent", "seams, last step (dB)")  # fmt: skip
     return Table("Grid artifacts", header, tuple(rows))
+
+
+def _table_of(results: Results, part: str, title: str) -> Table:
+    """A column for each name in a part of the runs."""
+    found = [s for s in series(results) if any(getattr(run, part) for run in s.runs)]
+    names = tuple(
+        dict.fromkeys(name for s in found for run in s.runs for name in getattr(run, part))
+    )
+    rows = tuple((s.model, s.schedule, *(_of(s, part, name) for name in names)) for s in found)
+    return Table(title, ("model", "schedule", *names), rows)
 
 
 def _of(s: Series, part: str, name: str) -> str:

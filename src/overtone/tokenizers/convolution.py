@@ -113,16 +113,16 @@ class ConvTokenizer(nn.Module):
         return tuple(zip(*by_axis, strict=True))
 
     def encoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
-        """The kernel `(out, in, *taps)` with which a stage reads at a stride."""
-        raise NotImplementedError
+        """The kernel `(out, in, *taps)` with which a stage reads at a stride: the base kernel."""
+        return weight
 
     def decoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
-        """The kernel `(in, out, *taps)` with which a transposed stage writes at a stride."""
-        raise NotImplementedError
+        """The kernel `(in, out, *taps)` with which a transposed stage writes: the base kernel."""
+        return weight
 
     def taps(self, kernel: int, stride: int) -> int:
-        """Number of taps along an axis that a base kernel has at a stride."""
-        raise NotImplementedError
+        """Number of taps along an axis that a base kernel has at a stride: all of them."""
+        return kernel
 
     def encode(self, fields: Tensor, grid: PatchGrid) -> Tensor:
         """Tokens of every frame.

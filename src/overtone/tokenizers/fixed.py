@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torch import Tensor
-
 from overtone.errors import PatchError
 from overtone.tokenizers.convolution import ConvTokenizer
 
@@ -23,15 +21,3 @@ class FixedTokenizer(ConvTokenizer):
                 "build with tokenizer='csm' or 'ckm' for more than one patch"
             )
         return strides
-
-    def taps(self, kernel: int, stride: int) -> int:
-        """All of them."""
-        return kernel
-
-    def encoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
-        """The base kernel."""
-        return weight
-
-    def decoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
-        """The base kernel."""
-        return weight

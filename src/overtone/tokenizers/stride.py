@@ -38,14 +38,6 @@ class StrideTokenizer(ConvTokenizer):
                 )
         return strides
 
-    def taps(self, kernel: int, stride: int) -> int:
-        """All of them, at every stride."""
-        return kernel
-
-    def encoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
-        """The base kernel."""
-        return weight
-
     def decoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
         """The base kernel, by the tokenizer's rule divided by what its taps add up to."""
         return overlapping_kernel(weight, stride, self.rule)

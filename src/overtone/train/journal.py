@@ -14,7 +14,7 @@ from typing import Any
 
 from overtone.atomic import replacing
 from overtone.config import LogConfig
-from overtone.errors import ConfigError
+from overtone.errors import ConfigError, DataError
 
 METRICS = "metrics.jsonl"
 
@@ -69,14 +69,21 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read_journal(path: Path) -> list[dict[str, Any]]:
-    """The lines of a `metrics.jsonl`; one that was cut off by a crash is left out."""
+def read_journal(path: Path, *, strict: bool = False) -> list[dict[str, Any]]:
+    """The lines of a `metrics.jsonl`; one that was cut off by a crash is left out.
+
+    Args:
+        path: the file; without `strict` there may be none yet.
+        strict: of lines that are no JSON, forgive the last one only.
+    """
+    texts = path.read_text().splitlines() if strict or path.exists() else []
     lines = []
-    for line in path.read_text().splitlines() if path.exists() else ():
+    for number, text in enumerate(texts, start=1):
         try:
-            lines.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
+            lines.append(json.loads(text))
+        except json.JSONDecodeError as error:
+            if strict and number < len(texts):
+                raise DataError(f"'{path}', line {number} is not JSON: {error}") from error
     return lines
 
 

@@ -22,6 +22,7 @@ from overtone.data import WellFolder, collate
 from overtone.domain import Window
 from overtone.errors import TrainingDiverged
 from overtone.flops import call_flops
+from overtone.model import Model
 from overtone.schedules import Patch
 from overtone.train.checkpoint import Checkpoint, Checkpoints
 from overtone.train.console import Display
@@ -49,7 +50,7 @@ class Parts:
     """What a trainer works with.
 
     Attributes:
-        model: has the public face of `Emulator`; on the device.
+        model: on the device.
         data: windows of the training split, with `train.unroll` frames as target.
         validator: measures the model.
         flops: patch -> FLOPs of an update at it.
@@ -57,7 +58,7 @@ class Parts:
         ranks: this process among all.
     """
 
-    model: Any
+    model: Model
     data: WellFolder
     validator: Validator
     flops: dict[Patch, int]
@@ -198,8 +199,8 @@ class Trainer:
     def _gradient_norm(self) -> float:
         """Norm of the gradient over all ranks, before it is clipped."""
         self.scaler.unscale_(self.optimizer)
-        parameters = [p for p in self.model.parameters() if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])
+        parameters = list(self.model.parameters())
+        norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
         if self.config.optimizer.clip is not None:
             torch.nn.utils.clip_grads_with_norm_(parameters, self.config.optimizer.clip, norm)
         return whole(norm).item()
@@ -283,6 +284,7 @@ class Trainer:
         about = {
             "recipe": self.config.recipe,
             "seed": self.config.train.seed,
+            "lr": self.config.optimizer.lr,
             "data": {"stride": self.config.data.stride, "coarsen": self.config.data.coarsen},
             "updates": progress.update,
             "minutes": round(progress.seconds / 60, 3),
@@ -358,7 +360,7 @@ class _Recent:
         }
 
 
-def update_flops(model: Any, config: RunConfig) -> dict[Patch, int]:
+def update_flops(model: Model, config: RunConfig) -> dict[Patch, int]:
     """FLOPs of an update of the whole batch, for each patch."""
     options = {"frames": model.context, "batch": config.train.batch, "training": True}
     return {patch: call_flops(model, model.domain, patch, **options) for patch in model.patches}

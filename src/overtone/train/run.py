@@ -30,6 +30,7 @@ from overtone.domain import Domain
 from overtone.emulator import build
 from overtone.errors import ConfigError, suggest
 from overtone.info import machine
+from overtone.model import Model
 from overtone.models import build_cvit
 from overtone.processors import PROCESSORS
 from overtone.progress import bars
@@ -207,7 +208,7 @@ def _prepare(
     return Trainer(config, parts, checkpoint)
 
 
-def make_model(config: ModelConfig, domain: Domain) -> Any:
+def make_model(config: ModelConfig, domain: Domain) -> Model:
     """The untrained model of a configuration."""
     if config.is_baseline:
         if config.name not in BASELINES:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from overtone.config import ValidConfig
 from overtone.data import WellFolder, collate
 from overtone.domain import Window
 from overtone.metrics import vrmse
+from overtone.model import Model
 from overtone.rollout import rollout
-from overtone.schedules import Cycle
+from overtone.schedules import Cycle, Patch
 from overtone.train.parallel import Ranks
 
 
@@ -60,7 +61,7 @@ class Validator:
     ranks: Ranks
 
     def __call__(
-        self, model: nn.Module, progress: Callable[[str], None] = lambda _: None
+        self, model: Model, progress: Callable[[str], None] = lambda _: None
     ) -> Validation:
         """Measure; the model is left in the mode that it was in."""
         training = model.training
@@ -71,19 +72,19 @@ class Validator:
         finally:
             model.train(training)
 
-    def _measure(self, model: Any) -> Validation:
+    def _measure(self, model: Model) -> Validation:
         errors = {str(patch): self._next_step(model, patch) for patch in model.patches}
         if self.trajectories is None:
             return Validation(errors, None)
         return Validation(errors, self._rollout(model))
 
-    def _next_step(self, model: Any, patch: Any) -> float:
+    def _next_step(self, model: Model, patch: Patch) -> float:
         def error(window: Window, target: Tensor) -> Tensor:
             return vrmse(model(window, patch), target[:, 0], ndim=window.domain.ndim).mean(dim=-1)
 
         return self._mean(self.windows, self.config.windows, error)
 
-    def _rollout(self, model: Any) -> float:
+    def _rollout(self, model: Model) -> float:
         schedule = Cycle(*model.patches)
 
         def error(window: Window, target: Tensor) -> Tensor:
@@ -122,7 +123,7 @@ class _Guarded:
     One rank must not stop while the others go on, so a blow-up is remembered, not raised.
     """
 
-    def __init__(self, model: Any):
+    def __init__(self, model: Model):
         self.model, self.context = model, model.context
         self.bad = torch.tensor(False)
 
