@@ -15,7 +15,7 @@ from overtone.atomic import replacing
 from overtone.page.sources import Library
 from overtone.report.dial import rollout_dial
 from overtone.report.errors import rollout_errors
-from overtone.report.growth import harmonic_growth
+from overtone.report.growth import seam_growth
 from overtone.report.spectra import residual_spectra
 from overtone.report.style import DPI, RC, NothingToDraw
 from overtone.results import ResidualSpectrum, Results
@@ -61,7 +61,7 @@ FEW: Shown = {"fixed16": ("16", "16+shift"), "csm": ("16", "16+shift", "4-8-16",
 MAIN = "shear-flow-mini"
 PICTURES = (
     Picture("results-rollouts", MAIN, rollout_errors, {**FEW, "csm": (*FEW["csm"], "4")}),
-    Picture("results-artifacts", MAIN, harmonic_growth, FEW),
+    Picture("results-artifacts", MAIN, seam_growth, FEW),
     Picture(
         "results-spectra",
         MAIN,
