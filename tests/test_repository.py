@@ -177,13 +177,6 @@ def test_speed_of_reading_in_the_docs_is_that_measured():
     assert [row[1:] for row in rows] == measured
 
 
-def test_decoder_rules_in_the_docs_are_those_measured():
-    rows = table_rows("docs/design_decisions.md", "tokenizer")
-    for row, run in zip(rows, results("decoder_rules")["runs"], strict=True):
-        errors = [*run["next_step"].values(), run["cycle_10"], run["cycle_40"]]
-        assert row == [run["tokenizer"], run["rule"], *(f"{error:.4f}" for error in errors)]
-
-
 def test_performance_in_the_readme_is_that_measured():
     measured = results("step")
     readme = (ROOT / "README.md").read_text()

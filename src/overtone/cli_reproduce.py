@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from overtone.cli_train import INTERRUPTED
+from overtone.errors import INTERRUPTED
 
 
 def reproduce(

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-INTERRUPTED = 130
-"""Exit code of a run that was interrupted, as a shell has it for Ctrl-C."""
+from overtone.errors import INTERRUPTED
 
 
 def train(

@@ -9,6 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+INTERRUPTED = 130
+"""Exit code of a command that was interrupted, as a shell has it for Ctrl-C."""
+
 
 class OvertoneError(ValueError):
     """A mistake in what was given: an argument, a window, a file."""
