@@ -158,7 +158,7 @@ def test_a_resumed_run_may_last_longer_but_not_be_another(small, tmp_path):
     train(small(), tmp_path / "run", console=QUIET)
     longer = small(train__updates=14)
     assert train(longer, tmp_path / "run", resume=True, console=QUIET).status == "finished"
-    with pytest.raises(ConfigError, match=r"optimizer\.lr: 0\.0015 before, 0\.002 now"):
+    with pytest.raises(ConfigError, match=r"optimizer\.lr: 0\.004 before, 0\.002 now"):
         train(small(optimizer__lr=2e-3), tmp_path / "run", resume=True, console=QUIET)
 
 
