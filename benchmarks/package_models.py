@@ -22,7 +22,6 @@ MODELS = {
     "shear-flow-mini": ("csm", "ckm", *FIXED),
     "rayleigh-benard-mini": ("csm",),
     "turbulent-radiative-layer-2d-mini": ("csm",),
-    "turbulence-gravity-cooling-mini": ("csm",),
 }
 """Study -> the models of it that are packaged."""
 
