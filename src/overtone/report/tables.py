@@ -105,8 +105,8 @@ def artifact_table(results: Results) -> Table:
         )
         for s, h in seen
     ]  # fmt: skip
-    header = ("model", "schedule", "period (cells)", "excess (dB)", "p-value",
-              "share of the residual (%)", "growth exponent", "seams, last step (dB)")  # fmt: skip
+    header = ("model", "schedule", "period", "excess (dB)", "p-value",
+              "share (%)", "growth exponent", "seams (dB)")  # fmt: skip
     return Table("Grid artifacts", header, tuple(rows))
 
 
