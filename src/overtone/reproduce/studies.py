@@ -16,7 +16,6 @@ from overtone.recipes import recipe
 
 QUICK_TRAINING = {
     "data.generate.trajectories": 8,
-    "data.generate.per_file": 2,
     "train.updates_per_patch": 8,
     "valid.windows": 4,
     "valid.rollouts": 2,
