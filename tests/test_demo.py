@@ -36,7 +36,7 @@ def overtone(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path / "weights")
     monkeypatch.setattr(demo, "recipe", lambda name: change(recipe(name), SMALL))
     monkeypatch.setattr(write, "drawings", lambda *_: ())  # they take long, and have their tests
-    monkeypatch.setattr(demo, "START", 1)
+    monkeypatch.setattr(demo, "DEVELOPED", 1)
     monkeypatch.setattr(demo, "WINDOWS", 2)
     fields = ("tracer", "pressure", "velocity_x", "velocity_z")
     domain = ot.Domain((32, 32), (1.0, 2.0), "periodic", fields, 0.1)

@@ -23,6 +23,7 @@ from overtone.progress import bars
 from overtone.recipes import recipe
 from overtone.report import overview, write_report
 from overtone.report.terminal import results_table
+from overtone.reproduce.studies import DEVELOPED
 from overtone.results import Results, require_own
 from overtone.samples import SAMPLES, Samples
 from overtone.train.run import data_folder
@@ -36,8 +37,6 @@ SHOWN = (("fixed16", "16"), ("csm", "16"), ("csm", "4-8-16"), ("csm", "4-8-16+sh
 """Model and schedule of what is drawn side by side."""
 FIELD = "velocity_z"
 """The field that is drawn: a smooth one, in whose residual blocks are easy to see."""
-START = 32
-"""First frame of the context, when the layers have rolled up."""
 WINDOWS = 32
 """Next-step predictions for each patch."""
 DPI = 160
@@ -59,7 +58,7 @@ def run(out: Path, *, steps: int, flows: int, seed: int) -> None:
     require_own(out)
     candidates = [packaged(name) for name in MODELS]
     context = max(candidate.model.context for candidate in candidates)
-    wanted = unseen_data(flows=flows, frames=START + context + steps, seed=seed)
+    wanted = unseen_data(flows=flows, frames=DEVELOPED + context + steps, seed=seed)
     data = data_folder(wanted, console=console)
     command = f"overtone demo --steps {steps} --flows {flows} --seed {seed}"
     results, samples = _compare(candidates, data, steps, command, console)
@@ -68,7 +67,7 @@ def run(out: Path, *, steps: int, flows: int, seed: int) -> None:
         samples.save(out / SAMPLES)
         page = write_report(results, samples, out)
         picture = _draw(results, samples, out / "rollout.png")
-    _tell(console, page, picture, f"{data} --start {START} --steps {steps}")
+    _tell(console, page, picture, f"{data} --start {DEVELOPED} --steps {steps}")
 
 
 def packaged(name: str) -> Candidate:
@@ -113,7 +112,7 @@ def _compare(
             data,
             schedules=SCHEDULES,
             steps=steps,
-            start=START,
+            start=DEVELOPED,
             stride=candidates[0].trained_on("stride"),
             coarsen=candidates[0].trained_on("coarsen"),
             windows=WINDOWS,

@@ -5,7 +5,7 @@ import pytest
 from overtone.page.blocks import PageError
 from overtone.page.error_tables import FAMILIES, family
 from overtone.report.summary import interval
-from overtone.reproduce.studies import FAMILIES as SCHEDULES
+from overtone.reproduce.studies import SCHEDULES
 
 NAME = "shear-flow-mini"
 

@@ -1,11 +1,12 @@
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from overtone.errors import ConfigError
-from overtone.reproduce import reproduce
+from overtone.reproduce import reproduce, tune
 from overtone.reproduce import run as run_module
 from overtone.reproduce.studies import Comparison, Study, Training, Untrained
 from overtone.results import Results
@@ -107,9 +108,18 @@ def test_what_is_there_is_not_done_again(folder, first):
     assert stamps(folder) == before
 
 
+def test_another_start_is_another_evaluation(folder, first):
+    study = small_study()
+    (comparison,) = study.comparisons
+    moved = replace(study, comparisons=(replace(comparison, start=3),))
+    (found,) = reproduce(moved, folder / "out", console=Console(quiet=True))
+    assert found.data.start == 3
+    assert run(folder)[0].data.start == 2
+
+
 def test_a_missing_stage_is_made_up_and_gives_the_same(folder, first):
     shutil.rmtree(folder / "out" / "runs" / "fixed16")
-    (folder / "out" / "small" / "both" / "results.json").unlink()
+    (folder / "out" / "small" / "both" / "request.json").unlink()
     (again,) = run(folder)
     for old, new in zip(first[0].models, again.models, strict=True):
         assert [r.vrmse for r in new.runs] == [r.vrmse for r in old.runs]
@@ -129,3 +139,15 @@ def test_runs_of_another_configuration_are_left_alone(folder, first):
     with pytest.raises(ConfigError, match="other settings"):
         run(folder, **{"optimizer.lr": 1e-5})
     assert stamps(folder) == before
+
+
+def test_rates_are_chosen_by_trials_and_kept_with_their_scores(folder, first, monkeypatch):
+    monkeypatch.setattr(tune, "RATES", (1e-4, 1e-2))
+    (csm, _), (comparison,) = small_study().trainings, small_study().comparisons
+    tuned = replace(csm, name="tuned", rate_of="tuned")
+    study = Study("rates", "a test", (tuned,), (replace(comparison, models=("tuned",)),))
+    reproduce(study, folder / "out", results=folder / "results", console=Console(quiet=True))
+    kept = json.loads((folder / "results" / "rates-rates.json").read_text())["models"]["tuned"]
+    assert kept["chosen"] == min((1e-4, 1e-2), key=lambda rate: kept["scores"][f"{rate:g}"])
+    trained = json.loads((folder / "out" / "runs" / "tuned" / "config.json").read_text())
+    assert trained["optimizer"]["lr"] == kept["chosen"]

@@ -18,6 +18,7 @@ from overtone.report.errors import rollout_errors
 from overtone.report.growth import seam_growth
 from overtone.report.spectra import residual_spectra
 from overtone.report.style import DPI, RC, NothingToDraw
+from overtone.reproduce.studies import SHEAR
 from overtone.results import ResidualSpectrum, Results
 
 Shown = Mapping[str, tuple[str, ...]]
@@ -58,19 +59,18 @@ def _ends(spectra: tuple[ResidualSpectrum, ...]) -> tuple[ResidualSpectrum, ...]
 
 # Every picture begins with these, so that a schedule has the same marker in all.
 FEW: Shown = {"fixed16": ("16", "16+shift"), "csm": ("16", "16+shift", "4-8-16", "4-8-16+shift")}
-MAIN = "shear-flow-mini"
 PICTURES = (
-    Picture("results-rollouts", MAIN, rollout_errors, {**FEW, "csm": (*FEW["csm"], "4")}),
-    Picture("results-artifacts", MAIN, seam_growth, FEW),
+    Picture("results-rollouts", SHEAR, rollout_errors, {**FEW, "csm": (*FEW["csm"], "4")}),
+    Picture("results-artifacts", SHEAR, seam_growth, FEW),
     Picture(
         "results-spectra",
-        MAIN,
+        SHEAR,
         end_spectra,
         {"fixed16": ("16",), "csm": ("16", "16+shift", "4-8-16")},
     ),
     Picture(
         "results-dial",
-        MAIN,
+        SHEAR,
         rollout_dial,
         {"fixed4": ("4",), "fixed8": ("8",), **FEW, "csm": (*FEW["csm"], "4", "8")},
     ),

@@ -38,9 +38,7 @@ def training(sources: Sequence[Source], options: Options) -> str:
     ]
     columns = [
         Column[_Trained]("model", lambda row: row.model.name, left=True),
-        Column[_Trained](
-            "seed", lambda row: "–" if row.model.seed is None else str(row.model.seed)
-        ),
+        Column[_Trained]("seed", _seed),
         Column[_Trained]("parameters", lambda row: row.show("parameters")),
         Column[_Trained]("updates", lambda row: row.show("updates")),
         Column[_Trained]("minutes", lambda row: row.show("minutes")),

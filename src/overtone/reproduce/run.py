@@ -4,32 +4,38 @@ Every stage is skipped where its result is there already, and a training goes on
 checkpoint, so the same command resumes what was interrupted.
 
 OUT/runs/NAME           one training run for each model, shared by all studies
-OUT/STUDY/COMPARISON    results.json, samples and report.html
+OUT/STUDY/rates.json    learning rates that were chosen, with the scores they were chosen by
+OUT/STUDY/COMPARISON    request.json, results.json, samples and report.html
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
+from overtone.atomic import replacing
 from overtone.baselines.registry import create
 from overtone.config import RunConfig, change, load_config
 from overtone.errors import ConfigError
 from overtone.evaluate import Candidate, evaluate, load_candidate
+from overtone.info import machine
 from overtone.progress import bars
 from overtone.report import write_report
 from overtone.reproduce.jobs import Job, run_jobs
 from overtone.reproduce.studies import Comparison, Study, Training
 from overtone.reproduce.tune import best_rate, trials
-from overtone.results import Results
-from overtone.samples import Samples
+from overtone.results import RESULTS, Results
+from overtone.samples import SAMPLES, Samples
 from overtone.train.journal import METRICS, read_journal
 from overtone.train.run import SUMMARY, data_folder
 
+REQUEST = "request.json"
 WINDOWS, BATCH = 240, 4
 """Next-step predictions for each patch, and trajectories at once."""
 
@@ -58,7 +64,7 @@ def reproduce(
         data_folder(config.data, console=console)
     tuned = {t.name: t for t in study.trainings if t.rate_of == t.name}
     _train([trial for t in tuned.values() for trial in trials(t).values()], out, workers, console)
-    rates = {name: _best_rate(t, out, console) for name, t in tuned.items()}
+    rates = _choose_rates(study, tuned, out, results, console)
     chosen = [_with_rate(t, rates) for t in study.trainings]
     found = []
     for comparison in study.comparisons:
@@ -68,13 +74,28 @@ def reproduce(
     return found
 
 
-def _best_rate(training: Training, out: Path, console: Console) -> float:
-    rate, scores = best_rate(training, out / "runs")
-    listed = ", ".join(f"{r:g}: {score:.4f}" for r, score in scores.items())
-    console.print(
-        f"{training.name}: learning rate {rate:g} (validation score {listed})", highlight=False
-    )
-    return rate
+def _choose_rates(
+    study: Study,
+    tuned: Mapping[str, Training],
+    out: Path,
+    copy: str | Path | None,
+    console: Console,
+) -> dict[str, float]:
+    """The best rate of each training whose trials are done, kept with all scores."""
+    found = {name: best_rate(training, out / "runs") for name, training in tuned.items()}
+    for name, (rate, scores) in found.items():
+        listed = ", ".join(f"{r:g}: {score:.4f}" for r, score in scores.items())
+        console.print(f"{name}: learning rate {rate:g} (validation {listed})", highlight=False)
+    if found:
+        models = {
+            name: {"chosen": rate, "scores": {f"{r:g}": score for r, score in scores.items()}}
+            for name, (rate, scores) in found.items()
+        }
+        content = {"command": _command(study), "machine": machine(), "models": models}
+        _write_json(out / study.name / "rates.json", content)
+        if copy is not None:
+            _write_json(Path(copy) / f"{study.name}-rates.json", content)
+    return {name: rate for name, (rate, _) in found.items()}
 
 
 def _with_rate(training: Training, rates: Mapping[str, float]) -> Training:
@@ -141,14 +162,16 @@ def _compare(
         model = create(extra.baseline, domain=first.domain, context=1, size="mini", **extra.options)
         candidates.append(Candidate(extra.label, model))
     folder = out / study.name / comparison.name
-    command = f"overtone reproduce {study.name}"
-    found = _earlier(folder, command, comparison, candidates)
-    if found is None:
-        found, samples = _evaluate(comparison, candidates, used, command, console)
-        found.save(folder / "results.json")
-        samples.save(folder / "samples.safetensors")
+    request = _request(comparison, candidates)
+    if _was_answered(folder, request):
+        found = Results.load(folder / RESULTS)
+    else:
+        found, samples = _evaluate(comparison, candidates, used, _command(study), console)
+        found.save(folder / RESULTS)
+        samples.save(folder / SAMPLES)
         curves = {t.label or t.name: out / "runs" / t.name / METRICS for t in used.values()}
         write_report(found, samples, folder, curves=curves)
+        _write_json(folder / REQUEST, request)  # last: the rest is complete
     console.print(f"{comparison.name}: {folder / 'report.html'}", soft_wrap=True)
     if copy is not None:
         found.save(Path(copy) / f"{comparison.name}.json", compact=True)
@@ -188,15 +211,23 @@ def _evaluate(
         )
 
 
-def _earlier(
-    folder: Path, command: str, comparison: Comparison, candidates: Sequence[Candidate]
-) -> Results | None:
-    """Results of an earlier evaluation of these models, if there are."""
-    if not all((folder / name).exists() for name in ("results.json", "report.html")):
-        return None
-    found = Results.load(folder / "results.json")
-    models = [(m.name, m.seed, m.training) for m in found.models]
-    same = models == [(c.name, c.seed, dict(c.training)) for c in candidates]
-    asked = comparison.schedules
-    known = {run.schedule for model in found.models for run in model.runs}
-    return found if same and found.steps == comparison.steps and known >= set(asked) else None
+def _request(comparison: Comparison, candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """All that an evaluation depends on, plain data."""
+    models = [[c.name, c.seed, dict(c.training)] for c in candidates]
+    asked = {"comparison": asdict(comparison), "models": models, "windows": WINDOWS}
+    return json.loads(json.dumps(asked))  # as it will be read
+
+
+def _was_answered(folder: Path, request: dict[str, Any]) -> bool:
+    """Whether the folder holds the evaluation that is asked for."""
+    path = folder / REQUEST
+    return path.exists() and json.loads(path.read_text()) == request
+
+
+def _command(study: Study) -> str:
+    return f"overtone reproduce {study.name}"
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    with replacing(path) as scratch:
+        scratch.write_text(json.dumps(content, indent=2) + "\n")

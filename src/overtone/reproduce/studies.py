@@ -16,12 +16,13 @@ from overtone.recipes import recipe
 
 QUICK_TRAINING = {
     "data.generate.trajectories": 8,
-    "train.updates_per_patch": 8,
     "valid.windows": 4,
     "valid.rollouts": 2,
     "valid.rollout_steps": 4,
 }
-"""Changes for a smoke run: little data and hardly any training."""
+"""Changes for a smoke run: little data and short validations."""
+QUICK_UPDATES = 8
+"""Of each patch in a smoke run."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,13 @@ class Training:
     def config(self) -> RunConfig:
         """All of its settings."""
         return change(recipe(self.recipe), {"log.tensorboard": False, **self.changes})
+
+    def quick(self) -> Training:
+        """The same with hardly any training, however its length was given."""
+        updates = {"train.updates_per_patch": QUICK_UPDATES}
+        if "train.updates" in self.changes:
+            updates["train.updates"] = QUICK_UPDATES
+        return self.renamed(self.name, {**QUICK_TRAINING, **updates})
 
     def renamed(self, name: str, changes: Mapping[str, Any]) -> Training:
         """The same under another name and with further changes."""
@@ -84,7 +92,7 @@ class Comparison:
     models: tuple[str, ...]
     schedules: tuple[str, ...] = ()
     steps: int = 40
-    start: int = 32
+    start: int = 0
     untrained: tuple[Untrained, ...] = ()
 
 
@@ -108,7 +116,7 @@ class Study:
         """The same as a smoke run."""
         return replace(
             self,
-            trainings=tuple(t.renamed(t.name, QUICK_TRAINING) for t in self.trainings),
+            trainings=tuple(training.quick() for training in self.trainings),
             comparisons=tuple(replace(c, steps=min(c.steps, 12)) for c in self.comparisons),
         )
 
@@ -124,13 +132,15 @@ KINDS: dict[str, dict[str, Any]] = {
 """The flexible models and their fixed rivals."""
 FIXED = ("fixed4", "fixed8", "fixed16")
 SHEAR = "shear-flow-mini"
+DEVELOPED = 32
+"""Frame of shear flow at which the layers have rolled up."""
 SHORT = 200
 """Updates per patch of trainings that answer side questions."""
 MINUTES = 3.0
 """Length of trainings that are compared at equal time."""
 MAIN = ("4", "8", "16", "4-8-16", "4+shift", "8+shift", "16+shift", "4-8-16+shift")
 PERMUTATIONS = ("4-8-16", "4-16-8", "8-4-16", "8-16-4", "16-4-8", "16-8-4")
-FAMILIES = (
+SCHEDULES = (
     *("4", "8", "16"),
     *PERMUTATIONS,
     *(f"random:4-8-16:{seed}" for seed in range(3)),
@@ -192,8 +202,8 @@ def _shear_flow() -> Study:
         "one flexible model against three fixed ones, on shear flow",
         own,
         (
-            Comparison(SHEAR, names(own), MAIN),
-            Comparison(f"{SHEAR}-schedules", (csm,), FAMILIES),
+            Comparison(SHEAR, names(own), MAIN, start=DEVELOPED),
+            Comparison(f"{SHEAR}-schedules", (csm,), SCHEDULES, start=DEVELOPED),
             Comparison(f"{SHEAR}-physics", (csm, fixed16), TELLING, steps=50, start=24),
             Comparison(f"{SHEAR}-growth", (csm, fixed16), TELLING, start=16),
         ),
@@ -207,7 +217,7 @@ def _seeds() -> Study:
     name = f"{SHEAR}-seeds"
     schedules = ("4", "8", "16", "16+shift", "4-8-16", "4-8-16+shift")
     about = "the same in short, with three seeds"
-    return Study(name, about, own, (Comparison(name, names(own), schedules),))
+    return Study(name, about, own, (Comparison(name, names(own), schedules, start=DEVELOPED),))
 
 
 def _system(recipe_name: str, start: int, steps: int) -> Study:
@@ -222,7 +232,7 @@ def _axial() -> Study:
     name = f"{SHEAR}-axial"
     own = short_models(("csm", *FIXED), suffix="-axial", model__name="axial")
     about = "the same with axial attention"
-    return Study(name, about, own, (Comparison(name, names(own), MAIN),))
+    return Study(name, about, own, (Comparison(name, names(own), MAIN, start=DEVELOPED),))
 
 
 def _rules() -> Study:
@@ -237,7 +247,7 @@ def _rules() -> Study:
         own += tuple(replace(t, label=f"{t.label} ({label})") for t in made)
     schedules = (*MAIN, "warmup:4-4-8-8:16", "warmup:4-4-8-8:16+shift")
     about = "decoder rules, and training with and without shifts"
-    return Study(name, about, own, (Comparison(name, names(own), schedules),))
+    return Study(name, about, own, (Comparison(name, names(own), schedules, start=DEVELOPED),))
 
 
 def _ablation(name: str, about: str, variants: Mapping[str, Mapping[str, Any]]) -> Study:
@@ -314,7 +324,13 @@ def _baselines() -> Study:
         for label, changes in {**flexible, **PATCHED, **rivals}.items()
     )
     comparisons = tuple(
-        Comparison(f"{name}-{budget}", names(own), BASELINE_SCHEDULES, untrained=_solvers())
+        Comparison(
+            f"{name}-{budget}",
+            names(own),
+            BASELINE_SCHEDULES,
+            start=DEVELOPED,
+            untrained=_solvers(),
+        )
         for budget, own in (("windows", windows), ("minutes", minutes))
     )
     about = "other surrogates with as many windows seen, and with as many minutes of one core"
@@ -329,14 +345,15 @@ def _budgeted(label: str, budget: str, changes: Mapping[str, Any], *, tuned: boo
 
 def _solvers() -> tuple[Untrained, ...]:
     """Persistence, and the solver itself on coarser and coarser grids."""
-    settings = {"reynolds": 5e3}
+    made = recipe(SHEAR).data.generate
+    assert made is not None
     return (
         Untrained("persistence", "persistence"),
         *(
             Untrained(
                 f"solver, {64 // coarsen} cells",
                 "coarse_solver",
-                {"system": "shear_flow", "coarsen": coarsen, "settings": settings},
+                {"system": "shear_flow", "coarsen": coarsen, "settings": made.settings},
             )
             for coarsen in (1, 2, 4)
         ),
