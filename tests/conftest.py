@@ -5,6 +5,7 @@ import torch
 from hypothesis import settings
 
 import overtone as ot
+from overtone import cli
 
 settings.register_profile("overtone", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("overtone")
@@ -52,3 +53,18 @@ def make_window():
         return ot.Window(fields, domain)
 
     return make
+
+
+@pytest.fixture
+def overtone(monkeypatch, capsys):
+    """Run a command as it is typed; returns its exit code and all that it says."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["overtone", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        output = capsys.readouterr()
+        return caught.value.code or 0, output.out + output.err
+
+    return run

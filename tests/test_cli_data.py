@@ -5,22 +5,6 @@ import pytest
 
 pytest.importorskip("h5py")
 
-from overtone import cli
-
-
-def run(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr("sys.argv", ["overtone", *map(str, arguments)])
-    monkeypatch.setenv("COLUMNS", "200")
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    output = capsys.readouterr()
-    return caught.value.code or 0, output.out + output.err
-
-
-@pytest.fixture
-def overtone(monkeypatch, capsys):
-    return lambda *arguments: run(monkeypatch, capsys, *arguments)
-
 
 def test_from_nothing_to_a_picture(overtone, tmp_path):
     out = tmp_path / "flows"

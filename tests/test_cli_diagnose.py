@@ -1,6 +1,7 @@
 """`overtone diagnose`, as a user types it, for every kind of input."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ import torch
 
 pytest.importorskip("h5py")
 
-from overtone import cli
 from overtone.data import FieldSpec, Header, write_well
 from overtone.diagnosis import Diagnosis
 from overtone.metrics.spectrum import wavenumber_norm
@@ -48,16 +48,8 @@ def save(path, array):
 
 
 @pytest.fixture
-def overtone(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["overtone", "diagnose", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        output = capsys.readouterr()
-        return caught.value.code or 0, output.out + output.err
-
-    return run
+def overtone(overtone):
+    return partial(overtone, "diagnose")
 
 
 @pytest.mark.parametrize(

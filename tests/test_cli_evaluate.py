@@ -9,14 +9,13 @@ import torch
 pytest.importorskip("h5py")
 
 import overtone as ot
-from overtone import cli
 from overtone.data import Header, WellFolder, write_well
 from overtone.results import Results
 from overtone.samples import Samples
 
 
 @pytest.fixture
-def overtone(monkeypatch, capsys, tmp_path):
+def overtone(overtone, monkeypatch, tmp_path):
     """Run a command in a folder with two models and a dataset."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
@@ -29,15 +28,7 @@ def overtone(monkeypatch, capsys, tmp_path):
     small = {"width": 16, "heads": 2, "blocks": 1, "mlp_dim": 16, "context": 2, "domain": domain}
     ot.build("axial", patches=(4, 8), **small).save("flex/best", training={"seed": 5})
     ot.build("axial", tokenizer="fixed", patches=8, **small).save("fixed")
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["overtone", *map(str, arguments)])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        output = capsys.readouterr()
-        return caught.value.code or 0, output.out + output.err
-
-    return run
+    return overtone
 
 
 def test_evaluate_two_models(overtone, tmp_path):

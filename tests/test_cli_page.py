@@ -5,21 +5,7 @@ import sys
 
 import pytest
 
-from overtone import cli
-
 MARK = "# Title\n\n<!-- table: setting shear-flow-mini -->\n<!-- end -->\n"
-
-
-@pytest.fixture
-def overtone(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["overtone", *map(str, arguments)])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        output = capsys.readouterr()
-        return caught.value.code or 0, output.out + output.err
-
-    return run
 
 
 @pytest.fixture

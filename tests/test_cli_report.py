@@ -6,23 +6,9 @@ import sys
 import pytest
 import torch
 
-from overtone import cli
 from overtone.domain import Domain
 from overtone.results import Data, Estimate, ModelResult, NextStep, Results
 from overtone.samples import Samples
-
-
-@pytest.fixture
-def overtone(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["overtone", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        output = capsys.readouterr()
-        return caught.value.code or 0, output.out + output.err
-
-    return run
 
 
 @pytest.fixture

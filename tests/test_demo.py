@@ -10,7 +10,7 @@ from rich.console import Console
 pytest.importorskip("h5py")
 
 import overtone as ot
-from overtone import cli, demo, pretrained
+from overtone import demo, pretrained
 from overtone.config import change
 from overtone.data import WellFolder
 from overtone.recipes import recipe
@@ -28,7 +28,7 @@ FILES = {"report.html", "results.json", "rollout.gif", "rollout.png", "samples.s
 
 
 @pytest.fixture
-def overtone(monkeypatch, capsys, tmp_path):
+def overtone(overtone, monkeypatch, tmp_path):
     """Run a command with small data and two untrained models in the place of the packaged ones."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
@@ -45,15 +45,7 @@ def overtone(monkeypatch, capsys, tmp_path):
     for name, tokenizer, patches in (("csm", "csm", (4, 8, 16)), ("fixed16", "fixed", 16)):
         model = ot.build("axial", tokenizer=tokenizer, patches=patches, **small)
         model.save(tmp_path / f"weights/shear-flow-mini-{name}", training={"seed": 0})
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["overtone", *map(str, arguments)])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        output = capsys.readouterr()
-        return caught.value.code or 0, output.out + output.err
-
-    return run
+    return overtone
 
 
 def test_the_demo_and_what_it_suggests(overtone, tmp_path):

@@ -13,27 +13,12 @@ from overtone.reproduce import package as package_module
 from overtone.reproduce.package import package, proof_data, prove
 from overtone.train.run import data_folder, train
 
-SMALL = {
-    "data.generate.trajectories": 4,
-    "data.generate.steps": 16,
-    "data.generate.splits": [0.5, 0.25, 0.25],
-    "data.workers": 0,
-    "model.width": 16,
-    "model.heads": 2,
-    "model.blocks": 1,
-    "train.updates_per_patch": 2,
-    "valid.windows": 2,
-    "valid.rollouts": 1,
-    "valid.rollout_steps": 2,
-    "log.tensorboard": False,
-}
-
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tmp_path_factory, small):
     """A run's folder, its configuration and an evaluation of it."""
     folder = tmp_path_factory.mktemp("package")
-    config = change(recipe("kuramoto-sivashinsky-mini"), SMALL)
+    config = change(recipe("kuramoto-sivashinsky-mini"), small)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OVERTONE_CACHE", str(folder / "cache"))
         train(config, folder / "run", console=Console(quiet=True))

@@ -12,28 +12,14 @@ from overtone.reproduce.studies import Comparison, Study, Training, Untrained
 from overtone.results import Results
 
 RECIPE = "kuramoto-sivashinsky-mini"
-SMALL = {
-    "data.generate.trajectories": 4,
-    "data.generate.steps": 16,
-    "data.generate.per_file": 2,
-    "data.generate.splits": [0.5, 0.25, 0.25],
-    "data.workers": 0,
-    "model.width": 16,
-    "model.heads": 2,
-    "model.blocks": 1,
-    "train.updates_per_patch": 2,
-    "train.batch": 2,
-    "valid.windows": 2,
-    "valid.rollouts": 1,
-    "valid.rollout_steps": 2,
-}
 
 
-def small_study(**changes):
-    settings = {**SMALL, **changes}
-    fixed = {**settings, "model.tokenizer": "fixed", "model.patches": [16]}
+@pytest.fixture(scope="module")
+def study(small):
+    """Two models and persistence."""
+    fixed = {**small, "model.tokenizer": "fixed", "model.patches": [16]}
     models = (
-        Training("csm", RECIPE, settings, label="flexible"),
+        Training("csm", RECIPE, small, label="flexible"),
         Training("fixed16", RECIPE, fixed, label="fixed"),
     )
     comparison = Comparison(
@@ -56,12 +42,12 @@ def quicker(monkeypatch, request, folder):
 
 
 @pytest.fixture(scope="module")
-def first(folder):
+def first(folder, study):
     """The study from nothing; later tests run it again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OVERTONE_CACHE", str(folder / "cache"))
         patch.setattr(run_module, "write_report", stand_in)
-        return run(folder)
+        return run(study, folder)
 
 
 def stand_in(results, samples, out, *, curves):
@@ -70,8 +56,7 @@ def stand_in(results, samples, out, *, curves):
     (out / "report.html").write_text("drawn")
 
 
-def run(folder, **changes):
-    study = small_study(**changes)
+def run(study, folder):
     console = Console(quiet=True)
     return reproduce(study, folder / "out", results=folder / "results", console=console)
 
@@ -102,51 +87,51 @@ def test_a_study_goes_from_nothing_to_numbers(folder, first):
     assert (folder / "out" / "small" / "both" / "report.html").exists()
 
 
-def test_what_is_there_is_not_done_again(folder, first):
+def test_what_is_there_is_not_done_again(study, folder, first):
     before = stamps(folder)
-    assert [text(results) for results in run(folder)] == [text(results) for results in first]
+    assert [text(results) for results in run(study, folder)] == [text(results) for results in first]
     assert stamps(folder) == before
 
 
-def test_another_start_is_another_evaluation(folder, first):
-    study = small_study()
+def test_another_start_is_another_evaluation(study, folder, first):
     (comparison,) = study.comparisons
     moved = replace(study, comparisons=(replace(comparison, start=3),))
-    (found,) = reproduce(moved, folder / "out", console=Console(quiet=True))
+    (found,) = run(moved, folder)
     assert found.data.start == 3
-    assert run(folder)[0].data.start == 2
+    assert run(study, folder)[0].data.start == 2
 
 
-def test_a_missing_stage_is_made_up_and_gives_the_same(folder, first):
+def test_a_missing_stage_is_made_up_and_gives_the_same(study, folder, first):
     shutil.rmtree(folder / "out" / "runs" / "fixed16")
     (folder / "out" / "small" / "both" / "request.json").unlink()
-    (again,) = run(folder)
+    (again,) = run(study, folder)
     for old, new in zip(first[0].models, again.models, strict=True):
         assert [r.vrmse for r in new.runs] == [r.vrmse for r in old.runs]
 
 
-def test_an_interrupted_training_is_resumed(folder, first):
+def test_an_interrupted_training_is_resumed(study, folder, first):
     summary = folder / "out" / "runs" / "csm" / "summary.json"
     content = json.loads(summary.read_text())
     summary.write_text(json.dumps({**content, "status": "interrupted"}))
-    run(folder)
+    run(study, folder)
     assert json.loads(summary.read_text())["status"] == "finished"
     assert "resuming from update 6" in (folder / "out" / "logs" / "csm.log").read_text()
 
 
-def test_runs_of_another_configuration_are_left_alone(folder, first):
+def test_runs_of_another_configuration_are_left_alone(study, folder, first):
     before = stamps(folder)
+    changed = tuple(t.renamed(t.name, {"optimizer.lr": 1e-5}) for t in study.trainings)
     with pytest.raises(ConfigError, match="other settings"):
-        run(folder, **{"optimizer.lr": 1e-5})
+        run(replace(study, trainings=changed), folder)
     assert stamps(folder) == before
 
 
-def test_rates_are_chosen_by_trials_and_kept_with_their_scores(folder, first, monkeypatch):
+def test_rates_are_chosen_by_trials_and_kept_with_their_scores(study, folder, first, monkeypatch):
     monkeypatch.setattr(tune, "RATES", (1e-4, 1e-2))
-    (csm, _), (comparison,) = small_study().trainings, small_study().comparisons
+    (csm, _), (comparison,) = study.trainings, study.comparisons
     tuned = replace(csm, name="tuned", rate_of="tuned")
-    study = Study("rates", "a test", (tuned,), (replace(comparison, models=("tuned",)),))
-    reproduce(study, folder / "out", results=folder / "results", console=Console(quiet=True))
+    comparison = replace(comparison, name="tuned", models=("tuned",))
+    run(Study("rates", "a test", (tuned,), (comparison,)), folder)
     kept = json.loads((folder / "results" / "rates-rates.json").read_text())["models"]["tuned"]
     assert kept["chosen"] == min((1e-4, 1e-2), key=lambda rate: kept["scores"][f"{rate:g}"])
     trained = json.loads((folder / "out" / "runs" / "tuned" / "config.json").read_text())
