@@ -139,3 +139,10 @@ def test_complex_parameters_count_twice(make_domain):
 def test_a_context_of_nothing_is_refused(make_domain):
     with pytest.raises(ot.OvertoneError, match="context is 0; expected at least 1"):
         ot.baseline("persistence", domain=make_domain(), context=0)
+
+
+def test_folders_from_before_there_was_a_pace_load(make_domain, tmp_path):
+    model = ot.build(domain=make_domain(), context=2)
+    without = {name: t for name, t in model.state_dict().items() if name != "pace"}
+    model.save(tmp_path / "model", weights=without)
+    assert torch.equal(ot.load(tmp_path / "model").pace, torch.zeros(2))

@@ -1,7 +1,9 @@
+import math
+
 import pytest
 import torch
 
-from overtone.normalize import CHANGE_FLOOR, statistics
+from overtone.normalize import CHANGE_FLOOR, measure_pace, statistics
 
 
 def fields(scale=1.0, frames=5, seed=0, dtype=torch.float64):
@@ -91,3 +93,34 @@ def test_full_precision_under_autocast():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         stats = statistics(x)
     assert torch.equal(stats.std, statistics(x).std)
+
+
+def waves(step, frames=4):
+    """Waves of amplitude 1 and 3 that move by `step` of a period each frame."""
+    x = torch.arange(48, dtype=torch.float64) / 48
+    moving = torch.stack([torch.sin(2 * math.pi * (x - t * step)) for t in range(frames)])
+    return torch.stack([moving, 4 + 3 * moving], dim=1)[None]
+
+
+def test_the_pace_of_waves_is_known():
+    pace = measure_pace(waves(1 / 12))
+    torch.testing.assert_close(pace, torch.full((2,), 2 * math.sin(math.pi / 12)).double())
+
+
+def test_the_unit_is_the_pace_where_it_is_known():
+    pace = torch.tensor([0.25, 0.0])
+    stats = statistics(waves(1 / 12), pace=pace)
+    own = (stats.change * 0.25 * stats.std).sqrt()
+    torch.testing.assert_close(stats.unit[..., 0], own[..., 0])
+    assert torch.equal(stats.unit[..., 1], stats.change[..., 1])
+    assert torch.equal(stats.last().unit, stats.unit[:, -1:])
+
+
+def test_a_pace_calls_the_unit_back_where_the_context_runs_faster():
+    """What a rollout does to its own context changes the size of its next step by the root."""
+    slow, fast = waves(1 / 24), waves(1 / 12)
+    without = statistics(fast).unit / statistics(slow).unit
+    pace = torch.tensor([0.25, 0.25])
+    with_pace = statistics(fast, pace=pace).unit / statistics(slow, pace=pace).unit
+    assert without[0, -1].tolist() == pytest.approx([1.983, 1.983], abs=1e-3)
+    torch.testing.assert_close(with_pace, without.sqrt())

@@ -31,6 +31,7 @@ class Size:
 
 
 SIZES: dict[str, Size] = {
+    "nano": Size(width=64, heads=2, blocks=4, mlp_dim=216),  # about 0.4 M in 3D, for a CPU
     "tiny": Size(width=96, heads=3, blocks=4, mlp_dim=320),  # about 0.75 M parameters, for a CPU
     "7m": Size(width=192, heads=3, blocks=12, mlp_dim=384),
     "25m": Size(width=384, heads=6, blocks=12, mlp_dim=768),

@@ -77,6 +77,8 @@ class ModelConfig(Section):
     patches: tuple[PatchConfig, ...] = (4, 8, 16)
     size: str = "tiny"
     context: Positive = 6
+    unit: Literal["pace", "context"] = "pace"
+    """What changes are predicted in: by the data's pace, or the context's own change alone."""
     width: Positive | None = None
     heads: Positive | None = None
     blocks: Positive | None = None
@@ -100,8 +102,8 @@ class ModelConfig(Section):
         return self.name not in (*PROCESSORS, "cvit")
 
     def options(self) -> dict[str, Any]:
-        """What is set of an emulator beyond name, tokenizer, patches, size and context."""
-        apart = {"name", "tokenizer", "patches", "size", "context", "other"}
+        """What is set of an emulator's numbers beyond size and context."""
+        apart = {"name", "tokenizer", "patches", "size", "context", "unit", "other"}
         return {k: v for k, v in self if k not in apart and v is not None}
 
 

@@ -63,7 +63,7 @@ class Emulator(Model):
         self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """See `Model.change`."""
-        stats = statistics(window.fields, causal=self.causal)
+        stats = statistics(window.fields, pace=self.pace, causal=self.causal)
         normalised = stats.normalise(window.fields).to(next(self.parameters()).dtype)
         tokens = self.tokenizer.encode(normalised, grid)
         tokens = self.processor(tokens, grid, last_only=last_only)
@@ -101,7 +101,7 @@ def build(
         domain: what it will be trained on.
         tokenizer: `"csm"`, `"ckm"` or `"fixed"`.
         patches: what it will be trained for.
-        size: `"tiny"`, `"7m"`, `"25m"` or `"100m"`.
+        size: `"nano"`, `"tiny"`, `"7m"`, `"25m"` or `"100m"`.
         context: largest number of frames it looks back on.
         options: single numbers that differ from the size's: `width`, `heads`, `blocks`, `mlp_dim`,
             `stages`, `base_kernel`, `stage_dim`, `decoder`, `causal`, `max_turns`,

@@ -2,7 +2,7 @@
 
 A call accepts the window, lays the patch grid, and computes the change that follows:
 
-    frame = last frame + unit of change · change(window, grid).
+    frame = last frame + unit · change(window, grid).
 
 `Emulator`, `CViT`, the baselines and flexified models differ in `change` and in what they are
 rebuilt from; some are stricter in what they accept.
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import torch
 from torch import Tensor, nn
 
 from overtone.acceptance import accept_patch, accept_window, short_patch
@@ -38,6 +39,8 @@ class Model(nn.Module, ABC):
     Attributes:
         domain, context, causal: as given.
         patches: as given, each written as short as possible.
+        pace: how much of its standard deviation each field usually changes by in a step, `(C,)`,
+            see `normalize`. Training measures it; until then it is 0.
     """
 
     kind: ClassVar[str]
@@ -61,6 +64,8 @@ class Model(nn.Module, ABC):
         self.causal = causal
         self.patches: tuple[Patch, ...] = tuple(short_patch(patch) for patch in patches)
         self._trained = patches
+        self.pace: Tensor
+        self.register_buffer("pace", torch.zeros(len(domain.fields)))
 
     @property
     def num_parameters(self) -> int:
@@ -110,7 +115,7 @@ class Model(nn.Module, ABC):
         last_only: bool = False,
         allow_untrained: bool = False,
     ) -> tuple[Tensor, Statistics]:
-        """Predict the change that follows each frame, in units of its context's change.
+        """Predict the change that follows each frame, in the statistics' unit.
 
         This is what training compares with `Statistics.change_between`. Arguments are those of
         `forward`; with `last_only`, and if the model is not `causal`, T is 1.
@@ -193,7 +198,7 @@ class Model(nn.Module, ABC):
             model = cls.rebuild(config)
         except (KeyError, TypeError, OvertoneError) as error:
             raise CheckpointError(f"the configuration of '{path}' does not fit: {error}") from error
-        load_weights(model, weights, path)
+        load_weights(model, {"pace": model.pace, **weights}, path)  # the first folders have no pace
         return model.eval()
 
     def blueprint(self) -> dict[str, Any]:

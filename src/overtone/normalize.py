@@ -4,8 +4,15 @@ For each sample and field, over all frames and cells of its context:
 
     m = mean,   s = standard deviation,   d = root mean square of the change between frames.
 
-The model reads `(x - m) / s` and predicts the change from the last frame in units of `d`, so the
-next frame is `x_T + d · output`.
+The model reads `(x - m) / s` and predicts the change from the last frame in a unit `u`, so the next
+frame is `x_T + u · output`. The obvious unit is `d`. That is right for one step, but in a rollout
+`d` is the model's own doing: changes that come out too large make the unit of the next one larger,
+and nothing calls them back. So a trained model knows the pace of each field, how much of `s` it
+usually changes by, and
+
+    u = √(d · pace · s),
+
+in which every step halves the logarithm of such an error. Without a pace, u = d.
 
 With causal time attention every frame of a window makes a prediction, and none may see a later
 frame, not even through a mean. So frame `t` has statistics of its own, over the frames `1 … t`;
@@ -35,11 +42,13 @@ class Statistics:
 
     Attributes:
         mean, std, change: `(B, T, C)`, in physical units, for each frame over the frames up to it.
+        unit: `(B, T, C)`, what predicted changes are measured in.
     """
 
     mean: Tensor
     std: Tensor
     change: Tensor
+    unit: Tensor
 
     def normalise(self, fields: Tensor) -> Tensor:
         """`(x - m) / s` for fields `(B, T, C, *space)`."""
@@ -51,22 +60,24 @@ class Statistics:
 
     def add_change(self, fields: Tensor, change: Tensor) -> Tensor:
         """Next frames from frames and predicted changes, all `(B, T, C, *space)`."""
-        return fields + change.to(fields.dtype) * _expand(self.change, fields)
+        return fields + change.to(fields.dtype) * _expand(self.unit, fields)
 
     def change_between(self, fields: Tensor, following: Tensor) -> Tensor:
         """The inverse of `add_change`: what a model should predict, `(B, T, C, *space)`."""
-        return (following - fields) / _expand(self.change, fields)
+        return (following - fields) / _expand(self.unit, fields)
 
     def last(self) -> Statistics:
         """Those of the last frame alone, with T = 1: of the whole context."""
-        return Statistics(self.mean[:, -1:], self.std[:, -1:], self.change[:, -1:])
+        return Statistics(*(x[:, -1:] for x in (self.mean, self.std, self.change, self.unit)))
 
 
-def statistics(fields: Tensor, *, causal: bool = True) -> Statistics:
+def statistics(fields: Tensor, *, pace: Tensor | None = None, causal: bool = True) -> Statistics:
     """Statistics of every frame's context.
 
     Args:
         fields: `(B, T, C, *space)` in physical units.
+        pace: how much of its standard deviation each field usually changes by, `(C,)`; 0 where that
+            is not known.
         causal: whether a frame knows only the frames up to it, or the whole window.
     """
     space = tuple(range(3, fields.dim()))
@@ -85,10 +96,21 @@ def statistics(fields: Tensor, *, causal: bool = True) -> Statistics:
 
     # The first frame has no change behind it; its unit is the standard deviation.
     step = (_running_mean(change) + (CHANGE_FLOOR * std[:, 1:]).square()).sqrt()
-    result = Statistics(mean[:, :1] + context_drift, std, torch.cat([std[:, :1], step], dim=1))
-    if causal:
-        return result
-    return Statistics(*(x[:, -1:].expand_as(x) for x in (result.mean, result.std, result.change)))
+    step = torch.cat([std[:, :1], step], dim=1)
+    unit = step
+    if pace is not None:
+        unit = torch.where(pace > 0, (step * pace.to(std.dtype) * std).sqrt(), step)
+    found = (mean[:, :1] + context_drift, std, step, unit)
+    return Statistics(*(found if causal else (x[:, -1:].expand_as(x) for x in found)))
+
+
+def measure_pace(fields: Tensor) -> Tensor:
+    """How much of its standard deviation each field changes by from frame to frame, `(C,)`.
+
+    The mean over windows `(B, T, C, *space)` of at least two frames.
+    """
+    stats = statistics(fields).last()
+    return (stats.change / stats.std).mean(dim=(0, 1))
 
 
 def _running_mean(x: Tensor) -> Tensor:

@@ -38,6 +38,7 @@ class Miniature:
         trajectories, steps: how many, and frames of each.
         updates_per_patch: length of the training.
         patches: what the model is trained for.
+        size: of the model.
     """
 
     system: str
@@ -48,6 +49,7 @@ class Miniature:
     steps: int = 60
     updates_per_patch: int = 1000
     patches: tuple[int, ...] = (4, 8, 16)
+    size: str = "tiny"
 
 
 # The paper trains shear flow on every second cell of The Well's grid, the others on all.
@@ -72,9 +74,11 @@ MINIATURES = {
     "turbulent-radiative-layer-2d": Miniature(
         "turbulent_radiative_layer_2D", steps=101, updates_per_patch=300
     ),
-    "supernova-explosion": Miniature("supernova_explosion", steps=59, trajectories=16),
+    "supernova-explosion": Miniature(
+        "supernova_explosion", steps=59, trajectories=24, updates_per_patch=300, size="nano"
+    ),
     "turbulence-gravity-cooling": Miniature(
-        "turbulence_gravity_cooling", steps=50, trajectories=24, updates_per_patch=200
+        "turbulence_gravity_cooling", steps=50, trajectories=24, updates_per_patch=300, size="nano"
     ),
     "kolmogorov-flow": Miniature("kolmogorov_flow", patches=(3, 4, 5), steps=100),
     "gray-scott": Miniature("gray_scott", patches=(3, 4, 5), steps=100),
@@ -123,7 +127,7 @@ def mini(name: str, dataset: str) -> RunConfig:
     return RunConfig(
         recipe=name,
         data=DataConfig(generate=data, coarsen=m.coarsen, workers=1),
-        model=ModelConfig(size="tiny", context=4, patches=m.patches),
+        model=ModelConfig(size=m.size, context=4, patches=m.patches),
         optimizer=OptimizerConfig(lr=4e-3, schedule="cosine", warmup=0.1),
         train=TrainConfig(batch=4, updates_per_patch=m.updates_per_patch, shift=True),
         valid=ValidConfig(every=500, windows=48, rollouts=12),

@@ -38,6 +38,20 @@ def test_the_first_frame_is_not_supervised_when_all_are():
     assert supervise("mse", changes, stats, window, frames[:, 1:]).item() == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("kind", LOSSES)
+def test_the_loss_of_a_frame_does_not_depend_on_the_models_unit(kind):
+    domain = ot.Domain((8,), (1.0,), "periodic", ("u", "v"), 0.1)
+    frames = torch.randn(2, 5, 2, 8)
+    window, following = ot.Window(frames[:, :4], domain), frames[:, 1:]
+    predicted = following + 0.1 * torch.randn(2, 4, 2, 8)
+    found = []
+    for pace in (None, torch.tensor([0.3, 20.0])):
+        stats = statistics(window.fields, pace=pace)
+        changes = stats.change_between(window.fields, predicted)
+        found.append(supervise(kind, changes, stats, window, following))
+    torch.testing.assert_close(*found)
+
+
 @pytest.mark.parametrize("processor", ["vit", "axial"])
 def test_no_target_leaks_into_its_own_prediction(processor):
     """Perturbing the last frame leaves the predictions of all earlier frames unchanged."""

@@ -11,7 +11,9 @@ from rich.console import Console
 from safetensors.torch import load_file
 
 import overtone as ot
+from overtone.data import WellFolder
 from overtone.errors import ConfigError, OvertoneError
+from overtone.normalize import measure_pace
 from overtone.train.journal import read_journal
 from overtone.train.run import train
 
@@ -212,7 +214,7 @@ def test_a_nan_in_the_data_stops_the_run_and_is_named(small, waves, tmp_path):
         train(config, tmp_path / "run", console=QUIET)
 
 
-GOLDEN = [0.989194, 0.966484, 0.886176, 0.664318, 0.639953, 0.678934, 0.542777, 0.92577]
+GOLDEN = [0.98938, 0.966664, 0.916316, 0.66347, 0.633796, 0.666258, 0.538058, 0.92332]
 
 
 def test_the_golden_loss_curve(small, tmp_path):
@@ -225,6 +227,17 @@ def test_the_golden_loss_curve(small, tmp_path):
     lines = read_journal(tmp_path / "run/metrics.jsonl")
     losses = [line["loss"] for line in lines if line["kind"] == "train"]
     torch.testing.assert_close(torch.tensor(losses[::7]), torch.tensor(GOLDEN), rtol=2e-3, atol=0)
+
+
+def test_the_pace_of_the_data_is_measured_and_kept(small, waves, tmp_path):
+    for unit in ("pace", "context"):
+        config = small(model__unit=unit, train__updates=2, valid__every=2)
+        train(config, tmp_path / unit, console=QUIET)
+    found = ot.load(tmp_path / "pace").pace
+    windows = WellFolder(waves, "train", context=config.model.context, horizon=1)
+    steps = [torch.cat([window.fields, following]) for window, following in windows]
+    torch.testing.assert_close(found, measure_pace(torch.stack(steps)), rtol=0.05, atol=0)
+    assert torch.equal(ot.load(tmp_path / "context").pace, torch.zeros_like(found))
 
 
 def test_a_baseline_trains_and_loads_by_name(small, tmp_path):

@@ -1,8 +1,8 @@
 """What every baseline has in common: the public face of an `Emulator` round a plain network.
 
 A baseline sees what an emulator sees and is asked what an emulator is asked: the fields of the
-context, normalised sample by sample, and the change that follows the last frame, in units of the
-context's change (see `normalize`). So differences in the results are differences of the networks.
+context, normalised sample by sample, and the change that follows the last frame, in the same unit
+(see `normalize`). So differences in the results are differences of the networks.
 The frames are joined into channels:
 
     network: (B, context · C, *space) -> (B, C, *space).
@@ -133,7 +133,7 @@ class Network(Baseline):
         self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """See `Model.change`."""
-        stats = statistics(window.fields).last()
+        stats = statistics(window.fields, pace=self.pace).last()
         dtype = next(p.dtype for p in self.parameters() if p.is_floating_point())
         fields = stats.normalise(window.fields).to(dtype).flatten(1, 2)
         return self.call_network(fields, grid).unsqueeze(1), stats

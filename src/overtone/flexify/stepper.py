@@ -46,7 +46,7 @@ class FlexibleStepper(Model):
         context: number of frames that the model reads.
         predicts: `"frame"`: the model reads fields in physical units and gives the next frame.
             `"change"`: it reads normalised fields and gives the change from the last frame in
-            units of the context's change, as in `normalize.py`.
+            the statistics' unit, as in `normalize.py`.
         to_input: from the frames `(B, T, C, *space)` to the model's input.
         to_frame: from the model's output to `(B, C, *space)`.
     """
@@ -112,7 +112,7 @@ class FlexibleStepper(Model):
             stats = statistics(window.fields).last()
             return stats.change_between(window.fields[:, -1:], frame.unsqueeze(1)), stats
         # One prediction, after the last frame: it may know the whole context.
-        stats = statistics(window.fields, causal=False)
+        stats = statistics(window.fields, pace=self.pace, causal=False)
         change = self._call(stats.normalise(window.fields), grid)
         return change.unsqueeze(1), stats.last()
 

@@ -205,7 +205,6 @@ def _shear_flow() -> Study:
             Comparison(SHEAR, names(own), MAIN, start=DEVELOPED),
             Comparison(f"{SHEAR}-schedules", (csm,), SCHEDULES, start=DEVELOPED),
             Comparison(f"{SHEAR}-physics", (csm, fixed16), TELLING, steps=50, start=24),
-            Comparison(f"{SHEAR}-growth", (csm, fixed16), TELLING, start=16),
         ),
     )
 
@@ -220,12 +219,14 @@ def _seeds() -> Study:
     return Study(name, about, own, (Comparison(name, names(own), schedules, start=DEVELOPED),))
 
 
-def _system(recipe_name: str, start: int, steps: int) -> Study:
+def _system(recipe_name: str, start: int, *, families: bool = False) -> Study:
     own = models(recipe_name, ("csm", *FIXED))
     about = "one flexible model against three fixed ones, on " + recipe_name.removesuffix("-mini")
-    schedules = ("8", *TELLING)
-    comparison = Comparison(recipe_name, names(own), schedules, steps=steps, start=start)
-    return Study(recipe_name, about, own, (comparison,))
+    comparisons = [Comparison(recipe_name, names(own), ("8", *TELLING), start=start)]
+    if families:
+        csm, name = names(own)[:1], f"{recipe_name}-schedules"
+        comparisons.append(Comparison(name, csm, SCHEDULES, start=start))
+    return Study(recipe_name, about, own, tuple(comparisons))
 
 
 def _axial() -> Study:
@@ -233,6 +234,20 @@ def _axial() -> Study:
     own = short_models(("csm", *FIXED), suffix="-axial", model__name="axial")
     about = "the same with axial attention"
     return Study(name, about, own, (Comparison(name, names(own), MAIN, start=DEVELOPED),))
+
+
+def _unit() -> Study:
+    name = f"{SHEAR}-unit"
+    kinds = ("csm", "fixed16")
+    alone = models(SHEAR, kinds, suffix="-context", rate_of=SHEAR, model__unit="context")
+    own = models(SHEAR, kinds, rate_of=SHEAR)
+    own += tuple(replace(training, label=f"{training.label} (context)") for training in alone)
+    comparisons = (
+        Comparison(name, names(own), TELLING, start=DEVELOPED),
+        Comparison(f"{name}-growth", names(own), TELLING, start=16),
+    )
+    about = "changes predicted in units of the data's pace, or of the context's change alone"
+    return Study(name, about, own, comparisons)
 
 
 def _rules() -> Study:
@@ -367,9 +382,10 @@ STUDIES: dict[str, Study] = {
         _seeds(),
         _axial(),
         _rules(),
-        _system("rayleigh-benard-mini", start=16, steps=40),
-        _system("turbulent-radiative-layer-2d-mini", start=16, steps=40),
-        _system("turbulence-gravity-cooling-mini", start=4, steps=40),
+        _unit(),
+        _system("rayleigh-benard-mini", start=16, families=True),
+        _system("turbulent-radiative-layer-2d-mini", start=16),
+        _system("supernova-explosion-mini", start=8),
         *ABLATIONS,
         _baselines(),
     )

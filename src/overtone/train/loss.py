@@ -1,6 +1,6 @@
 """What a prediction is compared with, and how.
 
-The model predicts the change that follows each frame, in units of the change in its context. The
+The model predicts the change that follows each frame. In units of the change in its context, the
 loss is the normalised mean square error of it: for each sample, frame and field the mean over
 space of the squared error, over the mean square of the target, then the mean of all.
 """
@@ -53,6 +53,8 @@ def supervise(
     """
     num = changes.shape[1]
     target = stats.change_between(window.fields[:, -num:], following[:, -num:])
-    # The window's first frame has no change behind it, and so no unit for the one to come.
+    # The window's first frame has no change behind it to compare the one to come with.
     first = 1 if num == window.num_frames > 1 else 0
-    return LOSSES[kind](changes[:, first:].float(), target[:, first:].float())
+    scale = (stats.unit / stats.change).reshape(*changes.shape[:3], *(1,) * (changes.dim() - 3))
+    changes, target = (changes.float() * scale)[:, first:], (target.float() * scale)[:, first:]
+    return LOSSES[kind](changes, target)

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
+from torch import Tensor
 
 from overtone.atomic import replacing
 from overtone.baselines.registry import BASELINES, create
@@ -32,6 +33,7 @@ from overtone.errors import ConfigError, suggest
 from overtone.info import machine
 from overtone.model import Model
 from overtone.models import build_cvit
+from overtone.normalize import measure_pace
 from overtone.processors import PROCESSORS
 from overtone.progress import bars
 from overtone.storage import load_folder
@@ -44,6 +46,8 @@ from overtone.train.sampler import Share
 from overtone.train.validate import Validator
 
 SUMMARY = "summary.json"
+PACE_WINDOWS = 64
+"""Windows by which the pace of the fields is measured."""
 
 # What may differ when a run is resumed: how long it lasts and what is measured, not what it does.
 FREE = ("train.updates", "train.max_", "train.device", "train.threads", "train.compile",
@@ -181,6 +185,8 @@ def _prepare(
     data = read(config, path, "train", horizon=config.train.unroll)
     torch.manual_seed(config.train.seed)
     model = make_model(config.model, data.domain)
+    if config.model.unit == "pace":
+        model.pace.copy_(_pace(data))
     if checkpoint is not None:
         weights, saved = load_folder(checkpoint.path / "model")
         _require_fields(saved, data.domain, path)
@@ -229,6 +235,14 @@ def make_model(config: ModelConfig, domain: Domain) -> Model:
     if config.name == "cvit":
         return build_cvit(**common, **config.other)
     return build(config.name, **common, **config.options())
+
+
+def _pace(data: WellFolder) -> Tensor:
+    """The pace of each field `(C,)`, by windows that are spread over the data."""
+    places = torch.linspace(0, len(data) - 1, min(len(data), PACE_WINDOWS)).long().unique()
+    items = (data[int(index)] for index in places)
+    paces = [measure_pace(torch.cat([w.fields, following])[None]) for w, following in items]
+    return torch.stack(paces).mean(dim=0)
 
 
 def read(config: RunConfig, path: Path | str, split: str, *, horizon: int) -> WellFolder:
