@@ -43,7 +43,7 @@ from overtone.train.journal import Journal, plain
 from overtone.train.loop import Parts, Trainer, update_flops
 from overtone.train.parallel import Ranks, ranks
 from overtone.train.sampler import Share
-from overtone.train.validate import Validator
+from overtone.train.validate import Validator, spread
 
 SUMMARY = "summary.json"
 PACE_WINDOWS = 64
@@ -239,8 +239,7 @@ def make_model(config: ModelConfig, domain: Domain) -> Model:
 
 def _pace(data: WellFolder) -> Tensor:
     """The pace of each field `(C,)`, by windows that are spread over the data."""
-    places = torch.linspace(0, len(data) - 1, min(len(data), PACE_WINDOWS)).long().unique()
-    items = (data[int(index)] for index in places)
+    items = (data[index] for index in spread(len(data), PACE_WINDOWS))
     paces = [measure_pace(torch.cat([w.fields, following])[None]) for w, following in items]
     return torch.stack(paces).mean(dim=0)
 
