@@ -22,6 +22,7 @@ MODELS = {
     "shear-flow-mini": ("csm", "ckm", *FIXED),
     "rayleigh-benard-mini": ("csm",),
     "turbulent-radiative-layer-2d-mini": ("csm",),
+    "supernova-explosion-mini": ("csm",),
 }
 """Study -> the models of it that are packaged."""
 

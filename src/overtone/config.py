@@ -136,6 +136,8 @@ class TrainConfig(Section):
     updates: Positive | None = None
     """In all, instead of `updates_per_patch`."""
     max_minutes: Annotated[float, Field(gt=0)] | None = None
+    max_cpu_minutes: Annotated[float, Field(gt=0)] | None = None
+    """Of processor time, which other work on the machine does not use up."""
     max_flops: Annotated[float, Field(gt=0)] | None = None
     batch: Positive = 16
     """Windows of an update, over all ranks."""

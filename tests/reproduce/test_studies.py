@@ -57,7 +57,7 @@ def test_all_baselines_have_the_same_budget(name):
     study = STUDIES["shear-flow-mini-baselines"]
     (models,) = [c.models for c in study.comparisons if c.name.endswith(name)]
     budgets = [
-        (c.num_updates, c.train.batch, c.train.max_minutes, c.data)
+        (c.num_updates, c.train.batch, c.train.max_cpu_minutes, c.data)
         for c in (training.config() for training in study.trainings if training.name in models)
     ]
     assert len(budgets) == len(models) > 10

@@ -141,8 +141,10 @@ def test_a_full_disk_is_a_clear_error_and_the_checkpoint_before_is_intact(small,
 
 
 def test_budgets_by_time_and_by_flops(small, tmp_path):
-    train(small(train__max_minutes=0.001, train__updates=500), tmp_path / "time", console=QUIET)
-    assert json.loads((tmp_path / "time/summary.json").read_text())["update"] < 500
+    for limit in ("max_minutes", "max_cpu_minutes"):
+        config = small(train__updates=500, **{f"train__{limit}": 0.001})
+        train(config, tmp_path / limit, console=QUIET)
+        assert json.loads((tmp_path / limit / "summary.json").read_text())["update"] < 500
     train(small(), tmp_path / "whole", console=QUIET)
     spent = json.loads((tmp_path / "whole/summary.json").read_text())["flops"]
     train(small(train__max_flops=spent / 2), tmp_path / "half", console=QUIET)

@@ -137,8 +137,8 @@ def _job(training: Training, out: Path) -> Job:
         lines = [line for line in read_journal(run / METRICS) if line["kind"] == "train"]
         if not lines:
             return 0.0
-        minutes = lines[-1]["seconds"] / 60
-        limit = config.train.max_minutes or float("inf")
+        minutes = lines[-1]["cpu_seconds"] / 60
+        limit = config.train.max_cpu_minutes or float("inf")
         return max(lines[-1]["update"] / config.num_updates, minutes / limit)
 
     changes = {"log.tensorboard": False, "train.threads": 1, **training.changes}

@@ -104,6 +104,8 @@ class Trainer:
         shares = [progress.update / self.config.num_updates]
         if train.max_minutes is not None:
             shares.append(progress.seconds / 60 / train.max_minutes)
+        if train.max_cpu_minutes is not None:
+            shares.append(progress.cpu_seconds / 60 / train.max_cpu_minutes)
         if train.max_flops is not None:
             shares.append(progress.flops / train.max_flops)
         return min(max(shares), 1.0)
@@ -147,7 +149,7 @@ class Trainer:
         )
 
     def _update(self, batches: Iterator[Any], recent: _Recent, interrupt: Interrupt) -> None:
-        began = time.monotonic()
+        began, cpu_began = time.monotonic(), time.process_time()
         progress, train = self.progress, self.config.train
         rate = learning_rate(self.config.optimizer, self.done)
         for group in self.optimizer.param_groups:
@@ -158,8 +160,10 @@ class Trainer:
         norm = self._gradient_norm()
         failed = not (math.isfinite(loss) and (math.isfinite(norm) or self._may_skip()))
         seconds = progress.seconds + time.monotonic() - began
-        flags = [float(failed), float(interrupt.requested), seconds]
-        failed_anywhere, stop, progress.seconds = self.parts.ranks.largest(flags)
+        cpu_seconds = progress.cpu_seconds + time.process_time() - cpu_began
+        flags = [float(failed), float(interrupt.requested), seconds, cpu_seconds]
+        failed_anywhere, stop, *spent = self.parts.ranks.largest(flags)
+        progress.seconds, progress.cpu_seconds = spent
         interrupt.agreed = bool(stop)
         if failed_anywhere:
             self._refuse(loss, norm, failed)
@@ -288,6 +292,7 @@ class Trainer:
             "data": {"stride": self.config.data.stride, "coarsen": self.config.data.coarsen},
             "updates": progress.update,
             "minutes": round(progress.seconds / 60, 3),
+            "cpu_minutes": round(progress.cpu_seconds / 60, 3),
             "flops": progress.flops,
             "patches": dict(progress.patches),
             "validation": valid,
@@ -356,6 +361,7 @@ class _Recent:
             "updates_per_second": count / max(elapsed, 1e-9),
             "waiting_for_data": self.waited / max(elapsed, 1e-9),
             "seconds": progress.seconds,
+            "cpu_seconds": progress.cpu_seconds,
             "flops": progress.flops,
         }
 

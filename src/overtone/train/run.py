@@ -102,7 +102,8 @@ def _run(trainer: Trainer, folder: Path, console: Console) -> Outcome:
     journal = None
     if own.first:
         journal = Journal(folder, config.log, update=progress.update, name=folder.name)
-    by_updates = config.train.max_minutes is None and config.train.max_flops is None
+    budget = config.train
+    by_updates = (budget.max_minutes, budget.max_cpu_minutes, budget.max_flops) == (None,) * 3
     total = config.num_updates if by_updates else 1000
     start = progress.update if by_updates else int(trainer.done * total)
     try:

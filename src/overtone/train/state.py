@@ -25,6 +25,7 @@ class Progress:
     Attributes:
         update: updates made.
         seconds: spent on training, over all its parts.
+        cpu_seconds: of a processor, spent on training; of the busiest rank.
         flops: spent on training, by `overtone.flops`.
         patches: patch, as text -> updates made with it.
         best: lowest validation score, and None before the first.
@@ -34,6 +35,7 @@ class Progress:
 
     update: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     flops: float = 0.0
     patches: dict[str, int] = field(default_factory=dict)
     best: float | None = None
@@ -139,4 +141,4 @@ def set_optimizer_steps(optimizer: torch.optim.Optimizer, steps: float) -> None:
 
 def restore_progress(values: Mapping[str, Any]) -> Progress:
     """The inverse of `Progress.to_dict`, from a larger mapping."""
-    return Progress(**{name: values[name] for name in Progress().to_dict()})
+    return Progress(**{name: values[name] for name in Progress().to_dict() if name in values})
