@@ -32,15 +32,19 @@ def main(
         "runs/reproduce"
     ),
     results: Annotated[Path, typer.Option(help="Folder of its numbers.")] = Path("results"),
+    study: Annotated[list[str] | None, typer.Option(help="Only models of this study.")] = None,
 ) -> None:
-    proofs = {}
-    for study, kinds in MODELS.items():
-        if not (results / f"{study}.json").exists():
-            print(f"{study}: not run yet, so not packaged; overtone reproduce {study}")
+    table = results / "models.json"
+    proofs = json.loads(table.read_text())["models"] if table.exists() else {}
+    for study_name, kinds in MODELS.items():
+        if study and study_name not in study:
             continue
-        found = Results.load(results / f"{study}.json")
+        if not (results / f"{study_name}.json").exists():
+            print(f"{study_name}: not run yet, so not packaged; overtone reproduce {study_name}")
+            continue
+        found = Results.load(results / f"{study_name}.json")
         for kind in kinds:
-            name = f"{study}-{kind}"
+            name = f"{study_name}-{kind}"
             proofs[name] = package(runs / "runs" / name, found, kind, name, FOLDER)
             print(name, proofs[name]["vrmse"])
     content = {
@@ -48,7 +52,7 @@ def main(
         "machine": machine(),
         "models": proofs,
     }
-    (results / "models.json").write_text(json.dumps(content, indent=2) + "\n")
+    table.write_text(json.dumps(content, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from overtone.domain import Domain
 from overtone.errors import OvertoneError
@@ -269,7 +270,8 @@ def _add_colorbars(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall:
     residual = ScalarMappable(chosen.scale.residual, "RdBu_r")
     field = ScalarMappable(chosen.scale.field, "viridis")
     # Of two bars below the same panels, the one that comes first is the lower one.
-    figure.colorbar(residual, ax=right, label="predicted − true (data units)", **look)
+    few = MaxNLocator(5)  # signed numbers are long
+    figure.colorbar(residual, ax=right, label="predicted − true (data units)", ticks=few, **look)
     figure.colorbar(field, ax=left, label=name, **look)
 
 
