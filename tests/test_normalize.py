@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from overtone.normalize import CHANGE_FLOOR, measure_pace, statistics
+from overtone.normalize import CHANGE_FLOOR, change_share, statistics, typical_pace
 
 
 def fields(scale=1.0, frames=5, seed=0, dtype=torch.float64):
@@ -103,8 +103,15 @@ def waves(step, frames=4):
 
 
 def test_the_pace_of_waves_is_known():
-    pace = measure_pace(waves(1 / 12))
-    torch.testing.assert_close(pace, torch.full((2,), 2 * math.sin(math.pi / 12)).double())
+    shares = torch.cat([change_share(waves(1 / 12)), change_share(waves(1 / 24))])
+    slow, fast = 2 * math.sin(math.pi / 24), 2 * math.sin(math.pi / 12)
+    expected = torch.full((2,), (slow + fast) / 2, dtype=torch.float64)
+    torch.testing.assert_close(typical_pace(shares), expected)
+
+
+def test_what_rests_at_first_and_rushes_later_has_no_pace():
+    shares = torch.tensor([[0.1, 1e-4], [0.2, 1e-1]])
+    assert typical_pace(shares).tolist() == pytest.approx([0.15, 0.0])
 
 
 def test_the_unit_is_the_pace_where_it_is_known():

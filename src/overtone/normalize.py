@@ -35,6 +35,9 @@ STD_FLOOR = 1e-5
 CHANGE_FLOOR = 1e-4
 """Smallest unit of change, relative to the standard deviation."""
 
+MAX_SPREAD = 1.5
+"""Largest standard deviation of the logarithm of a pace, about a factor of 4.5."""
+
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
@@ -104,13 +107,23 @@ def statistics(fields: Tensor, *, pace: Tensor | None = None, causal: bool = Tru
     return Statistics(*(found if causal else (x[:, -1:].expand_as(x) for x in found)))
 
 
-def measure_pace(fields: Tensor) -> Tensor:
-    """How much of its standard deviation each field changes by from frame to frame, `(C,)`.
+def change_share(fields: Tensor) -> Tensor:
+    """How much of its standard deviation each field changes by from frame to frame, `(B, C)`.
 
-    The mean over windows `(B, T, C, *space)` of at least two frames.
+    Of windows `(B, T, C, *space)` of at least two frames.
     """
     stats = statistics(fields).last()
-    return (stats.change / stats.std).mean(dim=(0, 1))
+    return (stats.change / stats.std)[:, 0]
+
+
+def typical_pace(shares: Tensor) -> Tensor:
+    """The pace of each field `(C,)`, by what many windows change by, `(N, C)`.
+
+    The mean; and 0, unknown, where windows differ by more than `MAX_SPREAD`: a field that rests at
+    first and rushes later has no pace of its own.
+    """
+    spread = shares.log().std(dim=0, correction=0)
+    return torch.where(spread <= MAX_SPREAD, shares.mean(dim=0), 0.0)
 
 
 def _running_mean(x: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 import overtone as ot
 from overtone.data import WellFolder
 from overtone.errors import ConfigError, OvertoneError
-from overtone.normalize import measure_pace
+from overtone.normalize import change_share, typical_pace
 from overtone.train.journal import read_journal
 from overtone.train.run import train
 
@@ -238,7 +238,8 @@ def test_the_pace_of_the_data_is_measured_and_kept(small, waves, tmp_path):
     found = ot.load(tmp_path / "pace").pace
     windows = WellFolder(waves, "train", context=config.model.context, horizon=1)
     steps = [torch.cat([window.fields, following]) for window, following in windows]
-    torch.testing.assert_close(found, measure_pace(torch.stack(steps)), rtol=0.05, atol=0)
+    expected = typical_pace(change_share(torch.stack(steps)))
+    torch.testing.assert_close(found, expected, rtol=0.05, atol=0)
     assert torch.equal(ot.load(tmp_path / "context").pace, torch.zeros_like(found))
 
 

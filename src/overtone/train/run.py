@@ -33,7 +33,7 @@ from overtone.errors import ConfigError, suggest
 from overtone.info import machine
 from overtone.model import Model
 from overtone.models import build_cvit
-from overtone.normalize import measure_pace
+from overtone.normalize import change_share, typical_pace
 from overtone.processors import PROCESSORS
 from overtone.progress import bars
 from overtone.storage import load_folder
@@ -241,8 +241,8 @@ def make_model(config: ModelConfig, domain: Domain) -> Model:
 def _pace(data: WellFolder) -> Tensor:
     """The pace of each field `(C,)`, by windows that are spread over the data."""
     items = (data[index] for index in spread(len(data), PACE_WINDOWS))
-    paces = [measure_pace(torch.cat([w.fields, following])[None]) for w, following in items]
-    return torch.stack(paces).mean(dim=0)
+    shares = [change_share(torch.cat([w.fields, following])[None]) for w, following in items]
+    return typical_pace(torch.cat(shares))
 
 
 def read(config: RunConfig, path: Path | str, split: str, *, horizon: int) -> WellFolder:
