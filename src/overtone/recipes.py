@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 from overtone.config import (
     DataConfig,
@@ -39,6 +40,7 @@ class Miniature:
         updates_per_patch: length of the training.
         patches: what the model is trained for.
         size: of the model.
+        unit: of the changes that it predicts, chosen on the validation split.
     """
 
     system: str
@@ -50,6 +52,7 @@ class Miniature:
     updates_per_patch: int = 1000
     patches: tuple[int, ...] = (4, 8, 16)
     size: str = "tiny"
+    unit: Literal["pace", "context"] = "pace"
 
 
 # The paper trains shear flow on every second cell of The Well's grid, the others on all.
@@ -68,7 +71,12 @@ MINIATURES = {
         "shear_flow", (128, 128), 2, (("reynolds", 5e3),), trajectories=48, steps=80
     ),
     "rayleigh-benard": Miniature(
-        "rayleigh_benard", (128, 32), steps=100, trajectories=40, updates_per_patch=300
+        "rayleigh_benard",
+        (128, 32),
+        steps=100,
+        trajectories=40,
+        updates_per_patch=300,
+        unit="context",
     ),
     "active-matter": Miniature("active_matter", (64, 64), steps=81),
     "turbulent-radiative-layer-2d": Miniature(
@@ -127,7 +135,7 @@ def mini(name: str, dataset: str) -> RunConfig:
     return RunConfig(
         recipe=name,
         data=DataConfig(generate=data, coarsen=m.coarsen, workers=1),
-        model=ModelConfig(size=m.size, context=4, patches=m.patches),
+        model=ModelConfig(size=m.size, unit=m.unit, context=4, patches=m.patches),
         optimizer=OptimizerConfig(lr=4e-3, schedule="cosine", warmup=0.1),
         train=TrainConfig(batch=4, updates_per_patch=m.updates_per_patch, shift=True),
         valid=ValidConfig(every=500, windows=48, rollouts=12),
