@@ -72,7 +72,12 @@ PICTURES = (
         "results-dial",
         SHEAR,
         rollout_dial,
-        {"fixed4": ("4",), "fixed8": ("8",), **FEW, "csm": (*FEW["csm"], "4", "8")},
+        {
+            "fixed4": ("4",),
+            "fixed8": ("8", "8+shift"),
+            **FEW,
+            "csm": (*FEW["csm"], "4", "8", "8+shift"),
+        },
     ),
 )
 
