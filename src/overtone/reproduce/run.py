@@ -137,7 +137,7 @@ def _job(training: Training, out: Path) -> Job:
         lines = [line for line in read_journal(run / METRICS) if line["kind"] == "train"]
         if not lines:
             return 0.0
-        minutes = lines[-1]["cpu_seconds"] / 60
+        minutes = lines[-1].get("cpu_seconds", 0) / 60
         limit = config.train.max_cpu_minutes or float("inf")
         return max(lines[-1]["update"] / config.num_updates, minutes / limit)
 
