@@ -25,6 +25,9 @@ from overtone.metrics.harmonics import (
 from overtone.metrics.lattice import Lattice, check_patch, patch_power
 from overtone.metrics.spectrum import Periodic, wrapping
 
+AT_ONCE = 16
+"""Steps that are judged together."""
+
 
 @dataclass(frozen=True)
 class Fold:
@@ -107,7 +110,7 @@ class HarmonicTracker:
     @property
     def num_steps(self) -> int:
         """Frames taken so far."""
-        return len(self._tracks[0].excess) if self._tracks else 0
+        return self._tracks[0].num_steps if self._tracks else 0
 
     def update(self, residual: Tensor | Iterable[Tensor]) -> None:
         """Take the residual of the next step, `(..., *space)`.
@@ -154,12 +157,16 @@ class HarmonicPool:
 
 
 class _Track:
-    """Running sums of one patch."""
+    """Running sums of one patch.
+
+    Steps are judged some at a time, which costs hardly more than judging one.
+    """
 
     def __init__(self, patch: tuple[int, ...]):
         self.patch = patch
         self.excess: list[float] = []
         self.power: list[float] = []
+        self._waiting: list[Tensor] = []
         self._spectrum: Tensor | None = None
         self._step: Tensor | None = None
         self._rows = 0
@@ -178,22 +185,37 @@ class _Track:
         for i, values in enumerate((cell.mean, cell.mean_square)):
             self._step_cells[i] += values.reshape(-1, *self.patch).sum(dim=0)
 
+    @property
+    def num_steps(self) -> int:
+        return len(self.excess) + len(self._waiting)
+
     def end_step(self) -> None:
-        """Judge the current step; all its samples and fields have the same weight."""
-        if self._step is None or self._lattice is None:
+        """Close the current step; all its samples and fields have the same weight."""
+        if self._step is None:
             return
         pooled = self._step / self._rows
-        verdict = judge_power(pooled, self._lattice, self.patch)
-        self.excess.append(verdict.excess[0].item())
-        self.power.append(verdict.power[1].item())
+        self._waiting.append(pooled)
+        if len(self._waiting) == AT_ONCE:
+            self.judge()
         self._spectrum = pooled[0] if self._spectrum is None else self._spectrum + pooled[0]
         self._cells += self._step_cells / self._rows
         self._step, self._rows = None, 0
         self._step_cells.zero_()
 
+    def judge(self) -> None:
+        """Give a verdict on the steps that wait for one."""
+        if not self._waiting:
+            return
+        assert self._lattice is not None
+        verdict = judge_power(torch.stack(self._waiting), self._lattice, self.patch)
+        self.excess += verdict.excess[:, 0].tolist()
+        self.power += verdict.power[:, 1].tolist()
+        self._waiting.clear()
+
     def result(self) -> HarmonicGrowth:
         assert self._spectrum is not None
         assert self._lattice is not None
+        self.judge()
         num = len(self.excess)
         overall = judge_power(self._spectrum / num, self._lattice, self.patch)
         mean, square = self._cells / num
@@ -214,6 +236,7 @@ class _Pool:
 
     def add(self, track: _Track) -> None:
         assert track._spectrum is not None
+        track.judge()
         for step, seen in enumerate(zip(track.excess, track.power, strict=True)):
             if step == len(self._steps):
                 self._steps.append([0.0, 0.0, 0])

@@ -149,7 +149,9 @@ SCHEDULES = (
     *("16+shift", "4-8-16+shift", "warmup:4-4-8-8:16+shift"),
 )
 """The paper's schedule families, and the shifted ones."""
-TELLING = ("4", "16", "16+shift", "4-8-16", "4-8-16+shift")
+PAIRS = ("16", "16+shift", "4-8-16", "4-8-16+shift")
+"""The coarsest patch and the cycle, without shifts and with them."""
+TELLING = ("4", *PAIRS)
 
 
 def models(
@@ -214,9 +216,8 @@ def _seeds() -> Study:
     for seed in (1, 2):
         own += short_models(KINDS, suffix=f"-short-seed{seed}", train__seed=seed)
     name = f"{SHEAR}-seeds"
-    schedules = ("4", "8", "16", "16+shift", "4-8-16", "4-8-16+shift")
     about = "the same in short, with three seeds"
-    return Study(name, about, own, (Comparison(name, names(own), schedules, start=DEVELOPED),))
+    return Study(name, about, own, (Comparison(name, names(own), TELLING, start=DEVELOPED),))
 
 
 def _system(recipe_name: str, start: int, *, families: bool = False) -> Study:
@@ -260,12 +261,17 @@ def _rules() -> Study:
     ):
         made = short_models(("csm", "ckm", "fixed16"), suffix=suffix, **changes)
         own += tuple(replace(t, label=f"{t.label} ({label})") for t in made)
-    schedules = (*MAIN, "warmup:4-4-8-8:16", "warmup:4-4-8-8:16+shift")
+    schedules = (*PAIRS, "warmup:4-4-8-8:16", "warmup:4-4-8-8:16+shift")
     about = "decoder rules, and training with and without shifts"
     return Study(name, about, own, (Comparison(name, names(own), schedules, start=DEVELOPED),))
 
 
-def _ablation(name: str, about: str, variants: Mapping[str, Mapping[str, Any]]) -> Study:
+def _ablation(
+    name: str,
+    about: str,
+    variants: Mapping[str, Mapping[str, Any]],
+    schedules: tuple[str, ...] = ("16", "4-8-16"),
+) -> Study:
     """CSM with one thing changed at a time; `{}` is the recipe's own, trained as short."""
     own = []
     for label, changes in variants.items():
@@ -273,7 +279,6 @@ def _ablation(name: str, about: str, variants: Mapping[str, Mapping[str, Any]]) 
         (made,) = short_models(("csm",), suffix=suffix)
         own.append(replace(made.renamed(made.name, changes), label=label))
     name = f"{SHEAR}-{name}"
-    schedules = ("4", "8", "16", "32", "4-8-16", "8-16", "4-16", "4-8-16-32")
     comparison = Comparison(name, names(own), schedules, start=24)  # contexts may be long
     return Study(name, about, tuple(own), (comparison,))
 
@@ -288,6 +293,7 @@ ABLATIONS = (
             "patches 4 16": {"model.patches": [4, 16]},
             "patches 4 8 16 32": {"model.patches": [4, 8, 16, 32]},
         },
+        ("16", "4-8-16", "8-16", "4-16", "4-8-16-32"),
     ),
     _ablation(
         "kernel",
