@@ -245,7 +245,7 @@ def test_compiles_as_one_graph(
 ):
     torch.compiler.reset()
     domain = make_domain(boundaries=boundary)
-    model = make_model(domain, processor, tokenizer)
+    model = make_model(domain, processor, tokenizer, blocks=1)
     compiled = torch.compile(model, fullgraph=True, dynamic=False, backend=backend)
     window = make_window(domain)
     for patch in (4, 8):

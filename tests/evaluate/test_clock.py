@@ -1,24 +1,35 @@
-import time
+"""Which seconds of a model call are counted."""
 
+import itertools
+
+import pytest
 import torch
 
-import overtone as ot
-from overtone.evaluate.clock import timed_call
+from overtone.evaluate import clock
+from overtone.schedules import Choice
 
 
-def test_the_call_alone_is_timed(toy_domain):
-    seen = {}
+@pytest.mark.parametrize(("threads", "expected"), [(1, 2), (2, 30)])
+def test_on_one_core_what_others_do_does_not_count(
+    make_domain, make_window, monkeypatch, threads, expected
+):
+    spent, passed = itertools.count(step=2), itertools.count(step=30)
+    monkeypatch.setattr(clock.time, "thread_time", lambda: next(spent))
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: next(passed))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    window = make_window(make_domain())
+    frame, seconds = clock.timed_call(lambda window, *_: window.fields[:, -1], window, Choice(4))
+    assert torch.equal(frame, window.fields[:, -1])
+    assert seconds == expected
 
-    class Slow:
-        context = 2
 
-        def __call__(self, window, patch, shift=0):
-            seen.update(patch=patch, shift=shift, grad=torch.is_grad_enabled())
-            time.sleep(0.05)
-            return window.fields[:, -1]
-
-    window = ot.Window(torch.zeros(3, 2, 2, 16, 32), toy_domain)
-    frame, seconds = timed_call(Slow(), window, ot.parse_schedule("4+shift:at:1x2")(0))
-    assert frame.shape == (3, 2, 16, 32)
-    assert 0.05 <= seconds < 1.0
-    assert seen == {"patch": (4, 4), "shift": (1, 2), "grad": False}
+def test_one_core_gives_the_others_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(RuntimeError), clock.one_core():
+            assert torch.get_num_threads() == 1
+            raise RuntimeError
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

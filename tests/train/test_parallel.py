@@ -121,6 +121,7 @@ def test_a_bad_batch_on_one_rank_stops_all(small, waves, start, tmp_path):
     assert f"{file.name} trajectory 0 step" in output
 
 
+@pytest.mark.slow
 def test_a_batch_that_ranks_can_not_share(small, start, tmp_path):
     process = start(small(train__batch=3), tmp_path / "run", ranks=2)
     output, _ = process.communicate(timeout=120)

@@ -61,7 +61,7 @@ def test_the_live_display_of_a_terminal(small, tmp_path):
     assert "ETA" in text.getvalue()
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_sigint_and_resume_give_the_weights_of_an_uninterrupted_run(
     small, start, tmp_path, workers
 ):

@@ -24,6 +24,7 @@ from overtone.baselines.registry import create
 from overtone.config import RunConfig, change, load_config
 from overtone.errors import ConfigError
 from overtone.evaluate import Candidate, evaluate, load_candidate
+from overtone.evaluate.clock import one_core
 from overtone.info import machine
 from overtone.progress import bars
 from overtone.report import write_report
@@ -191,7 +192,7 @@ def _evaluate(
 ) -> tuple[Results, Samples]:
     config = next(iter(used.values())).config()
     data = data_folder(config.data, console=console)
-    with bars(console) as progress:
+    with one_core(), bars(console) as progress:
         task = progress.add_task(comparison.name, total=None)
         return evaluate(
             candidates,
