@@ -47,6 +47,12 @@ def test_mistakes_are_named(pair, message):
         change(base(), parse_pairs([pair]))
 
 
+def test_numbers_of_an_emulator_are_not_those_of_a_baseline():
+    with pytest.raises(ConfigError, match="model.width is 32.*'unet' has its own.*model.other"):
+        change(base(), parse_pairs(["model.name=unet", "model.width=32"]))
+    assert change(base(), parse_pairs(["model.name=unet", "model.size=mini"])).model.is_baseline
+
+
 def test_a_run_without_data():
     with pytest.raises(ConfigError, match="data.path=FOLDER"):
         change(recipe("shear-flow-7m"), {"data.path": None})

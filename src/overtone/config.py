@@ -106,6 +106,18 @@ class ModelConfig(Section):
         apart = {"name", "tokenizer", "patches", "size", "context", "unit", "other"}
         return {k: v for k, v in self if k not in apart and v is not None}
 
+    @model_validator(mode="after")
+    def _knows_its_numbers(self) -> ModelConfig:
+        if self.name in PROCESSORS:
+            return self
+        for key, value in self.options().items():
+            if type(self).model_fields[key].default is None:
+                raise ValueError(
+                    f"model.{key} is {value}, which is a number of an emulator; '{self.name}' has "
+                    "its own: set model.size, or model.other.OPTION=VALUE"
+                )
+        return self
+
 
 class OptimizerConfig(Section):
     """How weights are changed."""

@@ -243,19 +243,24 @@ def test_the_pace_of_the_data_is_measured_and_kept(small, waves, tmp_path):
     assert torch.equal(ot.load(tmp_path / "context").pace, torch.zeros_like(found))
 
 
+NO_NUMBERS = {f"model__{key}": None for key in ("width", "heads", "blocks", "mlp_dim")}
+"""For models that have numbers of their own."""
+
+
 def test_a_baseline_trains_and_loads_by_name(small, tmp_path):
-    config = small(model__name="unet", model__size="mini", train__updates=3, valid__every=3)
+    options = {"model__name": "unet", "model__size": "mini", "train__updates": 3, "valid__every": 3}
+    config = small(**options, **NO_NUMBERS)
     train(config, tmp_path / "run", console=QUIET)
     assert ot.load(tmp_path / "run").name == "unet"
     assert train(config, tmp_path / "run", resume=True, console=QUIET).status == "finished"
     with pytest.raises(ConfigError, match="no model 'unit'; did you mean 'unet'"):
-        train(small(model__name="unit"), tmp_path / "other", console=QUIET)
+        train(small(model__name="unit", **NO_NUMBERS), tmp_path / "other", console=QUIET)
 
 
 def test_cvit_trains_and_loads(small, tmp_path):
     config = small(
         model__name="cvit", model__tokenizer="ckm", model__size="mini", train__updates=2,
-        valid__every=2,
+        valid__every=2, **NO_NUMBERS,
     )  # fmt: skip
     train(config, tmp_path / "run", console=QUIET)
     assert ot.load(tmp_path / "run").patches == (4, 8)
