@@ -107,6 +107,20 @@ def test_random_signs(truth, error):
     assert found.contrast > 0
 
 
+def test_patches_that_disagree(truth, error):
+    """Each patch is off by a number of its own: no lines, and energy that other errors hide."""
+    off = torch.randn(2, 6, 2, 6, 8, dtype=torch.float64)
+    off = off.repeat_interleave(8, -2).repeat_interleave(8, -1)
+    case = diagnose(frames(truth + 0.1 * STEPS * (error + 0.2 * off)), frames(truth))
+    found = case.diagnosis.artifact
+    assert (found.period, found.statistic) == ((8, 8), "seams")
+    assert found.excess > 2
+    assert found.exponent == pytest.approx(2, abs=0.3)
+    assert len(found.excess_by_step) == len(found.power_by_step) == 6
+    assert case.diagnosis.sentence.startswith("Seams between patches, period 8 cells on both axes")
+    assert diagnose(frames(truth + 0.1 * STEPS * error), frames(truth)).diagnosis.artifact is None
+
+
 @pytest.mark.parametrize(("shape", "patch"), [((256,), 8), ((24, 24, 24), 6)])
 def test_one_and_three_dimensions(shape, patch):
     truth = red_noise(4, shape, 4).reshape(1, 4, 1, *shape)

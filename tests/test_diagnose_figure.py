@@ -33,6 +33,7 @@ def case(shape, period, statistic="lines", steps=5):
     [
         ((32, 48), (8, 8), "lines", 5),
         ((32, 48), (8, 1), "energy", 5),
+        ((32, 48), (8, 4), "seams", 5),
         ((32, 48), None, "lines", 1),
         ((64,), (8,), "lines", 2),
         ((16, 16, 16), (4, 4, 8), "lines", 5),

@@ -32,6 +32,10 @@ def test_the_sentence_in_full():
         "above its spectral neighbourhood (p < 1e-6), 3.2 dB larger at one place of the patch than "
         "at another, growing like step^1.9."
     )
+    assert describe(artifact(statistic="seams", share=math.nan), [16]) == (
+        "Seams between patches, period 16 cells on both axes: the error jumps 12.3 dB more at them "
+        "than within (p < 1e-6), growing like step^1.9."
+    )
 
 
 @pytest.mark.parametrize(

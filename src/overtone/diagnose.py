@@ -2,7 +2,8 @@
 
 The residual is read one frame at a time and twice, so that memory does not grow with its length:
 
-1. some frames, spread over samples and steps, are searched for a period (`metrics/periods.py`);
+1. some frames, spread over samples and steps, are searched for a period (`metrics/periods.py`) and,
+   where there is none, for seams (`metrics/seam_periods.py`);
 2. all frames are followed at that period: how strong it is at each step, and where in the patch.
 
 A field's residual is measured in units of the truth's standard deviation. Everything that comes
@@ -14,21 +15,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from overtone.data.frames import Frames
 from overtone.data.pairs import Pair, match
-from overtone.diagnosis import AXES, Artifact, AxisPower, Diagnosis, describe
+from overtone.diagnosis import AXES, Artifact, AxisPower, Diagnosis, Sign, describe
 from overtone.domain import BoundarySpec, Domain
 from overtone.errors import DataError
 from overtone.info import machine
 from overtone.metrics.artifacts import Fold, HarmonicTracker, fold, growth_exponent
 from overtone.metrics.harmonics import Patch, harmonic_excess
 from overtone.metrics.lattice import check_patch
-from overtone.metrics.periods import ALPHA, Period, PeriodFinder
+from overtone.metrics.periods import ALPHA, PeriodFinder
 from overtone.metrics.radial import envelope
+from overtone.metrics.seam_periods import SeamFinder
+from overtone.metrics.seams import jumps, seams
 from overtone.metrics.spectrum import axis_spectrum
 
 SEARCHED = 48
@@ -87,21 +91,39 @@ def diagnose(
         patch: the period to test; all that fit are tried if None.
         field: the one field to look at; all if None.
         boundaries: as for `Domain`; from the files, or judged by the truth's two ends, if None.
-        alpha: chance of a false alarm.
+        alpha: chance of a false alarm, of either search.
         progress: called with the number of steps that are done and that there are.
     """
     pair = match(prediction, truth, field=field)
     view = _survey(pair, patch, boundaries)
-    finder = PeriodFinder(
-        None if patch is None else [patch], ndim=view.ndim, periodic=view.periodic, alpha=alpha
-    )
-    for residual in view.some_frames():
-        finder.update(residual)
-    period = finder.result()
+    period, tested = _search(view, patch, alpha)
     sizes = period.sizes or (None if patch is None else check_patch(patch, view.grid))
-    course = _Follower(view, sizes, period)
+    course = _Follower(view, sizes, period.statistic)
     course.run(progress)
-    return _conclude(view, period, finder.candidates, course)
+    return _conclude(view, period, tested, course)
+
+
+def _search(view: _View, patch: Patch | None, alpha: float) -> tuple[_Finding, tuple[Patch, ...]]:
+    """What some frames show, and the periods that were tried."""
+    candidates = None if patch is None else [patch]
+    options: dict[str, Any] = {"ndim": view.ndim, "periodic": view.periodic, "alpha": alpha}
+    periods, borders = PeriodFinder(candidates, **options), SeamFinder(candidates, **options)
+    for residual in view.some_frames():
+        periods.update(residual)
+        borders.update(residual)
+    period = periods.result()
+    if period.patch is None and (found := borders.result()).sizes:
+        return _Finding(found.sizes, "seams", found.p_value), periods.candidates
+    return _Finding(period.sizes, period.statistic, period.p_value), periods.candidates
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """The period of an artifact along each axis, empty if there is none, and how it shows."""
+
+    sizes: tuple[int, ...]
+    statistic: Sign
+    p_value: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,18 +258,22 @@ class _Follower:
     Attributes:
         error: mean square residual at each step.
         swing: at each step, how much larger it is in the worst cell of the patch than in the best.
+        height: dB of the seams at each step.
+        jump: mean square jump at seams at each step, less that within patches.
         cell: `(*sizes)`, the mean square residual folded onto the patch, mean over steps.
         last: for each sample, its last finite step.
         blow_up: the first step at which a sample was not finite.
     """
 
-    def __init__(self, view: _View, sizes: tuple[int, ...] | None, period: Period):
-        self.view, self.sizes, self.statistic = view, sizes, period.statistic
+    def __init__(self, view: _View, sizes: tuple[int, ...] | None, statistic: Sign):
+        self.view, self.sizes, self.statistic = view, sizes, statistic
         self.tracker = None
-        if sizes:
+        if sizes and statistic != "seams":
             self.tracker = HarmonicTracker([sizes], ndim=view.ndim, periodic=view.periodic)
         self.error: list[float] = []
         self.swing: list[float] = []
+        self.height: list[float] = []
+        self.jump: list[float] = []
         self.cell = torch.zeros(sizes or (), dtype=torch.float64)
         self.last: dict[int, int] = {}
         self.blow_up: int | None = None
@@ -263,6 +289,7 @@ class _Follower:
 
     def _step(self, step: int) -> None:
         energies: list[float] = []
+        borders: list[Tensor] = []
         cells = torch.zeros_like(self.cell)
 
         def parts() -> Iterator[Tensor]:
@@ -271,7 +298,9 @@ class _Follower:
                 if self.sizes:
                     folded = fold(residual, self.sizes, ndim=self.view.ndim)
                     cells.add_(folded.mean_square.mean(dim=0))
-                yield residual if self.statistic == "lines" else self.view.envelope(residual)
+                    if self.statistic == "seams":
+                        borders.append(self._seams(residual, self.sizes))
+                yield self.view.envelope(residual) if self.statistic == "energy" else residual
 
         if self.tracker is None:
             for _ in parts():
@@ -283,6 +312,17 @@ class _Follower:
             self.cell += cells
             self.error.append(sum(energies) / len(energies))
             self.swing.append((cells.max() - cells.min()).item())
+        if borders:
+            height, jump = torch.stack(borders).mean(dim=0).tolist()
+            self.height.append(height)
+            self.jump.append(jump)
+
+    def _seams(self, residual: Tensor, sizes: tuple[int, ...]) -> Tensor:
+        """Their height in dB and what they add to mean square jumps, mean over fields `(2,)`."""
+        options: dict[str, Any] = {"ndim": self.view.ndim, "periodic": self.view.periodic}
+        across, within = jumps(residual, sizes, **options)
+        height = seams(residual, sizes, **options)
+        return torch.stack([height.mean(), (across - within).clamp(min=0).mean()])
 
     def _residuals(self, step: int) -> Iterator[Tensor]:
         """Residuals of the samples that are finite up to this step."""
@@ -297,16 +337,16 @@ class _Follower:
                 yield residual
 
 
-def _conclude(view: _View, period: Period, tested: tuple[Patch, ...], course: _Follower) -> Case:
-    artifact = _artifact(period, course)
-    found = period.patch is not None
+def _conclude(view: _View, finding: _Finding, tested: tuple[Patch, ...], course: _Follower) -> Case:
+    artifact = _artifact(finding, course)
+    found = bool(finding.sizes)
     sentence = describe(artifact if found else None, tested)
     notes = list(view.notes)
     if course.blow_up is not None:
         sentence += f" The prediction blows up (NaN or infinite) at step {course.blow_up}."
         notes.append("Samples are compared up to the step at which they blow up.")
     last = _last_frames(view, course)
-    spectrum = tuple(_axis_power(last, axis, view, period.statistic) for axis in range(view.ndim))
+    spectrum = tuple(_axis_power(last, axis, view, finding.statistic) for axis in range(view.ndim))
     diagnosis = Diagnosis(
         sentence=sentence,
         found=found,
@@ -330,21 +370,27 @@ def _conclude(view: _View, period: Period, tested: tuple[Patch, ...], course: _F
     return Case(diagnosis, view.fields[loudest], step, last[0, loudest])
 
 
-def _artifact(period: Period, course: _Follower) -> Artifact | None:
-    if course.tracker is None or course.sizes is None:
+def _artifact(finding: _Finding, course: _Follower) -> Artifact | None:
+    if course.sizes is None:
         return None
-    (seen,) = course.tracker.results().values()
-    has_lines = period.statistic == "lines"
-    power = seen.power if has_lines else course.swing
+    power, excess, overall, share = course.jump, course.height, math.nan, math.nan
+    if course.tracker is not None:
+        (seen,) = course.tracker.results().values()
+        has_lines = finding.statistic == "lines"
+        power, excess = list(seen.power) if has_lines else course.swing, list(seen.excess)
+        overall = seen.overall.excess.item()
+        share = seen.overall.share.item() if has_lines else math.nan
+    elif excess:
+        overall = sum(excess) / len(excess)
     return Artifact(
         period=course.sizes,
-        statistic=period.statistic,
-        excess=seen.overall.excess.item(),
-        p_value=period.p_value,
-        share=seen.overall.share.item() if has_lines else math.nan,
+        statistic=finding.statistic,
+        excess=overall,
+        p_value=finding.p_value,
+        share=share,
         contrast=Fold(course.cell, course.cell, len(course.sizes)).contrast.item(),
         exponent=growth_exponent(power) if len(power) >= LEAST_STEPS else math.nan,
-        excess_by_step=seen.excess,
+        excess_by_step=tuple(excess),
         power_by_step=tuple(power),
         cell=course.cell.tolist(),
     )
@@ -357,7 +403,9 @@ def _last_frames(view: _View, course: _Follower) -> Tensor:
 
 
 def _axis_power(residual: Tensor, axis: int, view: _View, statistic: str) -> AxisPower:
-    values = residual if statistic == "lines" else view.envelope(residual)
+    values = view.envelope(residual) if statistic == "energy" else residual
+    if statistic == "seams":
+        values = _jumps_along(residual, axis - view.ndim, view.periodic[axis])
     values = values - values.mean(dim=tuple(range(-view.ndim, 0)), keepdim=True)
     # Grid lines are constant along the other axes; averaging over those keeps them.
     others = tuple(other - view.ndim for other in range(view.ndim) if other != axis)
@@ -369,10 +417,21 @@ def _axis_power(residual: Tensor, axis: int, view: _View, statistic: str) -> Axi
     )
 
 
+def _jumps_along(residual: Tensor, axis: int, wraps: bool) -> Tensor:
+    """Squared jumps before each cell; before the first one of an axis that ends there is none."""
+    squares = (residual - residual.roll(1, dims=axis)).square()
+    if not wraps:
+        squares.narrow(axis, 0, 1).copy_(squares.narrow(axis, 1, 1))
+    return squares
+
+
 def _loudest(residual: Tensor, view: _View, artifact: Artifact | None) -> int:
     """The field of `(C, *grid)` with the strongest artifact, or the largest error."""
     if artifact is None:
         return int(residual.flatten(1).square().mean(dim=1).argmax())
+    if artifact.statistic == "seams":
+        options: dict[str, Any] = {"ndim": view.ndim, "periodic": view.periodic}
+        return int(seams(residual, artifact.period, **options).argmax())
     values = residual if artifact.statistic == "lines" else view.envelope(residual)
     verdict = harmonic_excess(values, artifact.period, ndim=view.ndim, periodic=view.periodic)
     return int(verdict.z.argmax())

@@ -17,6 +17,12 @@ from overtone.metrics.radial import envelope
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 DASHES = ("-", "--", ":")
 LATTICE = "#777777"
+GROWING = {
+    "lines": "grid artifact",
+    "energy": "worst minus best cell",
+    "seams": "squared jumps at seams, less others",
+}
+"""What the growth of each kind of artifact is that of."""
 ACROSS = 64
 """Cells of the residual that a grid of lines may be drawn over, in patches."""
 
@@ -82,7 +88,8 @@ def _mark_patches(axes: Any, shape: tuple[int, ...], period: tuple[int, ...]) ->
 
 def _draw_spectrum(axes: Any, diagnosis: Diagnosis) -> None:
     artifact = diagnosis.artifact
-    energy = artifact is not None and artifact.statistic == "energy"
+    sign = artifact.statistic if artifact is not None else "lines"
+    energy = sign == "energy"
     lowest, highest = math.inf, 0.0
     for part, colour, dash in zip(diagnosis.spectrum, COLOURS, DASHES, strict=False):
         k, power = np.array(part.wavenumber[1:]), np.array(part.power[1:])
@@ -94,7 +101,7 @@ def _draw_spectrum(axes: Any, diagnosis: Diagnosis) -> None:
     if highest > 0:
         axes.set_ylim(max(lowest / 2, highest * 1e-12), highest * 4)
     axes.set(xscale="log", yscale="log", xlabel="wavenumber (cycles per cell)")
-    what = "residual's energy" if energy else "residual"
+    what = {"energy": "residual's energy", "seams": "squared jumps"}.get(sign, "residual")
     axes.set(ylabel=f"power of the {what} (truth's variance = 1)")
     axes.set_title(f"Spectrum of the {what}, last step")
     if energy:
@@ -150,7 +157,7 @@ def _draw_growth(axes: Any, diagnosis: Diagnosis) -> None:
     artifact = diagnosis.artifact
     if artifact is not None:
         power = np.array(artifact.power_by_step)
-        name = "grid artifact" if artifact.statistic == "lines" else "worst minus best cell"
+        name = GROWING[artifact.statistic]
         shown = np.where(power > 0, power, np.nan)
         axes.plot(steps, shown, color=COLOURS[1], linestyle="--", marker=marker, label=name)
         if not math.isnan(artifact.exponent) and (power > 0).any():

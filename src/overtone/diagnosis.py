@@ -15,6 +15,9 @@ from overtone.results import Record
 
 AXES = "xyz"
 
+Sign = Literal["lines", "energy", "seams"]
+"""How an artifact shows: the residual repeats, only its size does, or it jumps between patches."""
+
 STEADY = 0.25
 """Exponents below this are no growth."""
 
@@ -25,7 +28,8 @@ class AxisPower(Record):
     Attributes:
         axis: x, y or z.
         wavenumber: cycles per cell.
-        power: in units of the truth's variance; of the envelope if `statistic` is energy.
+        power: in units of the truth's variance; of the envelope if `statistic` is energy, of
+            squared jumps between cells if it is seams.
     """
 
     axis: str
@@ -38,19 +42,22 @@ class Artifact(Record):
 
     Attributes:
         period: in cells along each axis; 1 along an axis without one.
-        statistic: "lines" if the residual itself repeats, "energy" if only its size does.
-        excess: dB above the spectral neighbourhood, over all steps.
+        statistic: "lines" if the residual itself repeats, "energy" if only its size does, "seams"
+            if it jumps at the borders of patches.
+        excess: dB above the spectral neighbourhood, over all steps; of seams, dB of squared jumps
+            at them above those within patches.
         p_value: chance of such a finding without artifact.
         share: of the residual's power that is on the lattice (lines only).
         contrast: dB between the cells of a patch with the largest and the smallest error.
         exponent: g of `power ∝ step^g`; NaN if there are too few steps.
         excess_by_step: dB at each step.
-        power_by_step: mean square of the artifact at each step, in units of the truth's variance.
+        power_by_step: mean square of the artifact at each step, in units of the truth's variance;
+            of seams, what they add to the mean square jump.
         cell: mean square residual folded onto the patch, nested lists over the axes.
     """
 
     period: tuple[int, ...]
-    statistic: Literal["lines", "energy"]
+    statistic: Sign
     excess: float
     p_value: float
     share: float
@@ -117,6 +124,11 @@ def describe(artifact: Artifact | None, tested: Sequence[int | tuple[int, ...]])
     chance = "p < 1e-6" if artifact.p_value < 1e-6 else f"p = {artifact.p_value:.1g}"
     height = f"{artifact.excess:.1f} dB above its spectral neighbourhood ({chance})"
     period, growth = _period(artifact.period), _growth(artifact.exponent)
+    if artifact.statistic == "seams":
+        return (
+            f"Seams between patches, period {period}: the error jumps {artifact.excess:.1f} dB "
+            f"more at them than within ({chance}){growth}."
+        )
     if artifact.statistic == "lines":
         return (
             f"Grid artifact of period {period}: {height}, {_percent(artifact.share)} of the "

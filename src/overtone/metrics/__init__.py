@@ -14,6 +14,7 @@ from overtone.metrics.pointwise import (
     vmse,
     vrmse,
 )
+from overtone.metrics.seam_periods import SeamFinder, Seams, find_seams
 from overtone.metrics.seams import seams
 from overtone.metrics.spectrum import Spectrum, axis_spectrum, isotropic_spectrum, mode_power
 
@@ -26,6 +27,8 @@ __all__ = [
     "HarmonicTracker",
     "Period",
     "PeriodFinder",
+    "SeamFinder",
+    "Seams",
     "Spectrum",
     "axis_spectrum",
     "band_edges",
@@ -33,6 +36,7 @@ __all__ = [
     "bsmse",
     "bsnmse",
     "find_period",
+    "find_seams",
     "fold",
     "harmonic_excess",
     "isotropic_spectrum",

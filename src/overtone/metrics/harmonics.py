@@ -199,13 +199,13 @@ def _stand_out(white: Tensor, look: Look, margin: float) -> tuple[Tensor, Tensor
     usual = math.sqrt(2 * math.log(max(num_shifts / 2, 2)))
     highest = (score - shifted.amax(dim=-1) - margin) / noise + usual
     freedom = (num_modes * (num_shifts - 1) / 2).clamp(1, look.distinct - 1)
-    z = _normal_score(torch.minimum(typical, highest), freedom)
+    z = normal_score(torch.minimum(typical, highest), freedom)
     # A flat spectrum, such as that of a constant, has nothing to stand out of.
     judged = (num_modes >= MIN_MODES) & (steady & (height != 0)).any(dim=-1)
     return DECIBEL * (mean(height) - level), torch.where(judged, z, 0.0)
 
 
-def _normal_score(t: Tensor, freedom: Tensor) -> Tensor:
+def normal_score(t: Tensor, freedom: Tensor) -> Tensor:
     """The normal variable with the tail of Student's t (Wallace's approximation)."""
     shrink = (8 * freedom + 1) / (8 * freedom + 3)
     return t.sign() * shrink * (freedom * torch.log1p(t.square() / freedom)).sqrt()

@@ -157,17 +157,17 @@ class PeriodFinder:
         scores = {s: {p: both[p][s] for p in both} for s in STATISTICS}
         tests = sum(score.tests for by_patch in scores.values() for score in by_patch.values())
         z = {p: max(scores[s][p].z for s in STATISTICS) for p in self.candidates}
-        p_value = _chance(max(z.values()), tests)
+        p_value = chance(max(z.values()), tests)
         if p_value >= self.alpha:
             best = max(z, key=lambda p: z[p])
             return Period(None, scores["lines"][best].excess, p_value, z)
         # A comb shows in both; its lines say more about it.
         ranking = {s: sorted(z, key=lambda p: -scores[s][p].z) for s in STATISTICS}
         top = scores["lines"][ranking["lines"][0]].z
-        statistic: Statistic = "lines" if _chance(top, tests) < self.alpha else "energy"
+        statistic: Statistic = "lines" if chance(top, tests) < self.alpha else "energy"
         chosen = scores[statistic]
         best = ranking[statistic][0]
-        others = [p for p in ranking[statistic] if _chance(chosen[p].own, tests) < self.alpha]
+        others = [p for p in ranking[statistic] if chance(chosen[p].own, tests) < self.alpha]
         patch = self._fundamental(best, others, statistic)
         excess, _ = best_look(self._flat(patch, statistic), self._lattice(patch).looks)
         sizes = self._by_axis(patch, statistic)
@@ -244,7 +244,7 @@ class PeriodFinder:
                 scores[other] = best_look(flat, looks, margin=NEXT_MARGIN)[1].item()
                 tests += len(looks)
         best = max(scores, key=lambda other: scores[other], default=None)
-        return best if best and _chance(scores[best], tests) < NEXT_ALPHA else None
+        return best if best and chance(scores[best], tests) < NEXT_ALPHA else None
 
     def _finest(self, sizes: Sizes, known: list[Sizes], statistic: Statistic) -> Sizes:
         """The finest divisor of a period whose lattice holds all that stands out on its own."""
@@ -294,7 +294,8 @@ def find_period(
     return finder.result()
 
 
-def _chance(z: float, tests: int) -> float:
+def chance(z: float, tests: int) -> float:
+    """That one of so many tests without artifact has such a score."""
     return min(1.0, tests * upper_tail(torch.tensor(z)).item())
 
 
@@ -314,7 +315,7 @@ def _are_quiet(flat: Tensor, lattice: Lattice, lost: Tensor, kept: Tensor) -> bo
     lines = lost & (lattice.axis >= 0)
     height = flat[0, lattice.modes[lines]] - flat[0, lattice.along[lines]].median(dim=-1)[0]
     return (
-        _chance(z.item(), len(looks)) > QUIET
+        chance(z.item(), len(looks)) > QUIET
         and excess.item() < loud / 2
         and not bool((DECIBEL * height > max(0.75 * loud, LOUD_LINE)).any())
     )

@@ -38,6 +38,22 @@ def seams(residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic = Tru
     Returns:
         `(...)` dB, mean over the axes that have borders.
     """
+    across, within = jumps(residual, patch, ndim=ndim, periodic=periodic)
+    ratio = torch.where(across + within > 0, across / within.clamp(min=1e-300), 1.0)
+    return (10 * ratio.clamp(min=1e-300).log10()).clamp(-LARGEST, LARGEST).mean(dim=0)
+
+
+def jumps(
+    residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic = True
+) -> tuple[Tensor, Tensor]:
+    """Mean square jumps across the borders of patches and within patches.
+
+    Args:
+        residual, patch, ndim, periodic: as for `seams`.
+
+    Returns:
+        Two tensors `(A, ...)`, for each of the A axes that have borders.
+    """
     patches = check_patch(patch, grid_of(residual, ndim))
     axes = zip(range(-ndim, 0), patches, wrapping(periodic, ndim), strict=True)
     found = [
@@ -47,18 +63,20 @@ def seams(residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic = Tru
     ]
     if not found:
         raise PatchError(f"patch {patch} has no borders on a grid {tuple(residual.shape[-ndim:])}")
-    return torch.stack(found).mean(dim=0)
+    across, within = zip(*found, strict=True)
+    return torch.stack(across), torch.stack(within)
 
 
-def _along(residual: Tensor, axis: int, patch: int, wraps: bool, ndim: int) -> Tensor:
-    """Along one axis, in dB, `(...)`."""
-    jumps = (residual - residual.roll(1, dims=axis)).square()
+def _along(
+    residual: Tensor, axis: int, patch: int, wraps: bool, ndim: int
+) -> tuple[Tensor, Tensor]:
+    """Along one axis, two of `(...)`."""
+    squares = (residual - residual.roll(1, dims=axis)).square()
     place = torch.arange(residual.shape[axis], device=residual.device)
     if not wraps:
-        jumps, place = jumps.narrow(axis, 1, len(place) - 1), place[1:]
+        squares, place = squares.narrow(axis, 1, len(place) - 1), place[1:]
     border = place % patch == 0
     space = tuple(range(-ndim, 0))
-    across = jumps.index_select(axis, border.nonzero()[:, 0]).mean(dim=space)
-    within = jumps.index_select(axis, (~border).nonzero()[:, 0]).mean(dim=space)
-    ratio = torch.where(across + within > 0, across / within.clamp(min=1e-300), 1.0)
-    return (10 * ratio.clamp(min=1e-300).log10()).clamp(-LARGEST, LARGEST)
+    across = squares.index_select(axis, border.nonzero()[:, 0]).mean(dim=space)
+    within = squares.index_select(axis, (~border).nonzero()[:, 0]).mean(dim=space)
+    return across, within
