@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from overtone.diagnosis import AXES
 from overtone.domain import per_axis
 from overtone.report.multiples import grid_of_panels
 from overtone.report.series import Series, domain_of, model_names, series, spread
@@ -65,17 +66,20 @@ def harmonic_wavenumbers(
 ) -> dict[float, str | None]:
     """Wavenumbers m/p up to the grid's largest, each with a label if it is a patch's first.
 
+    Where cells are not cubes, the label names the axis, too.
+
     Args:
         patches: periods in cells.
         spacing: physical length of a cell along each axis.
     """
     marks: dict[float, str | None] = {}
+    ratios = [round(length / min(spacing), 6) for length in spacing]
     for patch in patches:
-        for size, length in zip(per_axis(patch, len(spacing), "patch"), spacing, strict=True):
-            ratio = length / min(spacing)
+        for axis, size in enumerate(per_axis(patch, len(spacing), "patch")):
+            name = f"1/{size}" if max(ratios) == 1 else f"1/{size} {AXES[axis]}"
             for m in range(1, size // 2 + 1):
-                k = round(m / (size * ratio), 9)
-                marks[k] = f"1/{size}" if m == 1 else marks.get(k)
+                k = round(m / (size * ratios[axis]), 9)
+                marks[k] = name if m == 1 else marks.get(k)
     return dict(sorted(marks.items()))
 
 
