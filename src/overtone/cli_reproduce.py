@@ -21,7 +21,9 @@ def reproduce(
     results: Annotated[
         Path | None, typer.Option(help="Folder that gets a copy of the numbers.")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at once, one core each.")] = 2,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Trainings and rollouts at once, one core each.")
+    ] = 2,
 ) -> None:
     """Make data, train, evaluate and report, all of a study; run again to resume."""
     from overtone.reproduce import STUDIES, find_study

@@ -21,15 +21,3 @@ def test_on_one_core_what_others_do_does_not_count(
     frame, seconds = clock.timed_call(lambda window, *_: window.fields[:, -1], window, Choice(4))
     assert torch.equal(frame, window.fields[:, -1])
     assert seconds == expected
-
-
-def test_one_core_gives_the_others_back():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with pytest.raises(RuntimeError), clock.one_core():
-            assert torch.get_num_threads() == 1
-            raise RuntimeError
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)

@@ -1,5 +1,7 @@
 """The evaluation as a whole."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from torch import nn
 
 import overtone as ot
 from overtone.data import Header, WellFolder, write_well
+from overtone.errors import OvertoneError
 from overtone.evaluate import Candidate, evaluate
 from overtone.metrics import vrmse
 from overtone.results import Results
@@ -62,6 +65,35 @@ def test_everything_is_there_and_survives_a_file(emulator, steppers, toy, tmp_pa
     assert again.steps == (1, 2, 3, 4, 5, 6)
     assert torch.equal(again.truth, samples.truth)
     assert torch.equal(again.truth[:, 1, 0, 0], torch.arange(3.0, 9.0))
+
+
+def without_seconds(content):
+    """Plain data less what differs from one time to the next."""
+    if isinstance(content, dict):
+        return {
+            k: without_seconds(v) for k, v in content.items() if k not in ("seconds", "machine")
+        }
+    return [without_seconds(v) for v in content] if isinstance(content, list) else content
+
+
+def test_side_by_side_gives_what_one_after_the_other_gives(emulator, steppers, toy):
+    models = {"e": emulator, "p": steppers["Persistent"]()}
+    options = {"schedules": ["8", "4-8", "4+shift"], "steps": 6, "batch": 3, "windows": 5}
+    one, two = (evaluate(models, toy, workers=n, **options) for n in (1, 2))
+    first, second = (without_seconds(found.model_dump(mode="json")) for found, _ in (one, two))
+    assert json.dumps(first) == json.dumps(second)
+    for key, frames in one[1].predictions.items():
+        assert torch.equal(frames, two[1].predictions[key])
+
+
+def test_side_by_side_a_mistake_ends_all(emulator, steppers, toy, monkeypatch):
+    def fail(*_):
+        raise OvertoneError("bad model")
+
+    bad = steppers["Persistent"]()
+    monkeypatch.setattr(type(bad), "__call__", fail)
+    with pytest.raises(OvertoneError, match="bad model"):
+        evaluate({"e": emulator, "bad": bad}, toy, steps=6, windows=5, workers=2)
 
 
 def test_all_models_predict_the_same_frames(roller, steppers, toy):

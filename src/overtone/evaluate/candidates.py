@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -96,6 +97,12 @@ class Candidate:
                 f"device {device!r} can't be used here: {error}. `overtone info` lists what there "
                 "is"
             ) from error
+
+    def twin(self) -> Candidate:
+        """The same with a model of its own, which another thread may use."""
+        other = replace(self, model=copy.deepcopy(self.model))
+        other._flops.update(self._flops)
+        return other
 
     def flops(self, domain: Domain, patch: Patch) -> int:
         """FLOPs of one prediction of one sample; 0 for what is no torch module.

@@ -7,8 +7,6 @@ depend on what else the machine is doing. Elsewhere it is the time that passes.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -35,17 +33,6 @@ def timed_call(model: Stepper, window: Window, choice: Choice) -> tuple[Tensor, 
         frame = model(window, choice.patch, choice.shift)
     _wait(window.fields)
     return frame, now() - began
-
-
-@contextmanager
-def one_core() -> Iterator[None]:
-    """Within it torch computes on one core."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _wait(values: Tensor) -> None:

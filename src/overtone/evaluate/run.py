@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Unpack
+from threading import Lock
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
 from overtone.evaluate.candidates import Candidate, Evaluable, as_candidates
 from overtone.evaluate.choose import Note, choose_schedules, used_patches
+from overtone.evaluate.cores import spread_over_cores
 from overtone.evaluate.fingerprint import fingerprint
 from overtone.evaluate.next_step import next_steps, num_batches
 from overtone.evaluate.rollouts import roll_out, sample_steps
 from overtone.evaluate.trajectories import Reading, Trajectories
 from overtone.info import machine
-from overtone.results import Data, ModelResult, Results
+from overtone.results import Data, ModelResult, NextStep, Results, Run
 from overtone.samples import Samples
 from overtone.schedules import Patch, Schedule
 
@@ -35,6 +37,7 @@ def evaluate(
     windows: int = 64,
     seed: int = 0,
     device: str = "cpu",
+    workers: int = 1,
     command: str = "",
     progress: Progress | None = None,
     note: Note | None = None,
@@ -52,6 +55,8 @@ def evaluate(
         windows: next-step predictions for each patch, spread over all trajectories.
         seed: of the bootstrap.
         device: where to compute.
+        workers: rollouts at once, one core of the CPU each; the results do not depend on it. With
+            1, torch's own threads share every operation.
         command: what the results say how they were made.
         progress: called as the work goes on.
         note: told what is left out.
@@ -72,12 +77,14 @@ def evaluate(
         job.expect(plans)
         data_part = _describe(truth, job)
         results, predictions = [], {}
-        for candidate, plan in zip(candidates, plans, strict=True):
-            result, frames = job.measure(candidate, plan)
-            results.append(result)
-            for schedule, frame in frames.items():
+        for candidate, parts in zip(
+            candidates, job.measure(candidates, plans, workers), strict=True
+        ):
+            singles, *runs = parts
+            results.append(_result(candidate, singles, [run for run, _ in runs]))
+            for run, frames in runs:
                 # Of models that differ in their seed alone the first is drawn.
-                predictions.setdefault((candidate.name, schedule), frame)
+                predictions.setdefault((candidate.name, run.schedule), frames)
         samples = _samples(truth, steps, predictions)
     finally:
         truth.close()
@@ -106,6 +113,8 @@ class _Job:
     done: int = 0
     total: int = 0
     patches: tuple[Patch, ...] = ()
+    stopped: bool = False
+    lock: Any = field(default_factory=Lock)
 
     def expect(self, plans: Sequence[tuple[Schedule, ...]]) -> None:
         """Count the work and the patches of all plans."""
@@ -117,49 +126,61 @@ class _Job:
 
     def tell(self, what: str, work: int = 0) -> None:
         """Report that some more is done."""
-        self.done += work
-        if self.progress:
-            self.progress(self.done, self.total, what)
+        if self.stopped:
+            raise InterruptedError("another part of the evaluation failed")
+        with self.lock:
+            self.done += work
+            if self.progress:
+                self.progress(self.done, self.total, what)
+
+    def stop(self) -> None:
+        """Make all parts that are under way give up."""
+        self.stopped = True
 
     def measure(
-        self, candidate: Candidate, plan: tuple[Schedule, ...]
-    ) -> tuple[ModelResult, dict[str, Tensor]]:
-        """All numbers of a model, and its frames by schedule."""
-        candidate.prepare(self.device)
-        singles = next_steps(
-            candidate,
-            self.truth,
-            windows=self.windows,
-            batch=self.batch,
-            seed=self.seed,
-            device=self.device,
-            tick=lambda: self.tell(f"{candidate.name}: next step", 1),
+        self, candidates: Sequence[Candidate], plans: Sequence[tuple[Schedule, ...]], workers: int
+    ) -> list[list[Any]]:
+        """For each candidate its next steps, and then run and frames of each schedule."""
+        for candidate in candidates:
+            candidate.prepare(self.device)
+        parts = [
+            [(candidate, schedule) for schedule in (None, *plan)]
+            for candidate, plan in zip(candidates, plans, strict=True)
+        ]
+        if workers == 1:
+            return [[self._part(*part) for part in row] for row in parts]
+        for candidate in candidates:
+            for patch in candidate.model.patches:
+                candidate.flops(self.truth.domain, patch)  # counting hooks into all threads
+        flat = [(candidate.twin(), schedule) for row in parts for candidate, schedule in row]
+        found = iter(
+            spread_over_cores(lambda part: self._part(*part), flat, workers=workers, stop=self.stop)
         )
-        runs, frames = [], {}
-        for schedule in plan:
-            what = f"{candidate.name}: {schedule}"
-            run, frames[str(schedule)] = roll_out(
-                candidate,
-                schedule,
-                self.truth,
-                steps=self.steps,
-                patches=self.patches,
-                batch=self.batch,
-                seed=self.seed,
-                device=self.device,
-                tick=lambda what=what: self.tell(what, 1),
-            )
-            runs.append(run)
-        result = ModelResult(
-            name=candidate.name,
-            seed=candidate.seed,
-            num_parameters=candidate.model.num_parameters,
-            config=candidate.config,
-            training=dict(candidate.training),
-            next_step=singles,
-            runs=tuple(runs),
-        )
-        return result, frames
+        return [[next(found) for _ in row] for row in parts]
+
+    def _part(self, candidate: Candidate, schedule: Schedule | None) -> Any:
+        """Next steps if there is no schedule, else its run and frames."""
+        options: dict[str, Any] = {"batch": self.batch, "seed": self.seed, "device": self.device}
+        what = f"{candidate.name}: {schedule or 'next step'}"
+        options["tick"] = lambda: self.tell(what, 1)
+        if schedule is None:
+            return next_steps(candidate, self.truth, windows=self.windows, **options)
+        options |= {"steps": self.steps, "patches": self.patches}
+        return roll_out(candidate, schedule, self.truth, **options)
+
+
+def _result(
+    candidate: Candidate, singles: tuple[NextStep, ...], runs: Sequence[Run]
+) -> ModelResult:
+    return ModelResult(
+        name=candidate.name,
+        seed=candidate.seed,
+        num_parameters=candidate.model.num_parameters,
+        config=candidate.config,
+        training=dict(candidate.training),
+        next_step=singles,
+        runs=tuple(runs),
+    )
 
 
 def _compare_grids(candidates: Sequence[Candidate], truth: Trajectories, note: Note) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from threading import Lock
 from typing import TypedDict
 
 import torch
@@ -66,6 +67,7 @@ class Trajectories:
             trajectories=None if cap is None else slice(cap),
             fields=fields,
         )
+        self._lock = Lock()  # threads may share the files
         if self.folder.domain.fields != tuple(fields):
             raise DataError(
                 f"'{path}' has the fields in the order {self.folder.domain.fields}, the model "
@@ -150,7 +152,8 @@ class Trajectories:
         self.folder.close()
 
     def _read(self, rows: Sequence[int], start: int, count: int) -> Window:
-        windows = [self.folder.frames(row, start, count) for row in rows]
+        with self._lock:
+            windows = [self.folder.frames(row, start, count) for row in rows]
         fields = torch.stack([window.fields for window in windows])
         if not bool(fields.isfinite().all()):
             row, frame = (int(i) for i in (~fields.isfinite()).nonzero()[0, :2])

@@ -24,7 +24,7 @@ from overtone.baselines.registry import create
 from overtone.config import RunConfig, change, load_config
 from overtone.errors import ConfigError
 from overtone.evaluate import Candidate, evaluate, load_candidate
-from overtone.evaluate.clock import one_core
+from overtone.evaluate.cores import one_core
 from overtone.info import machine
 from overtone.progress import bars
 from overtone.report import write_report
@@ -55,7 +55,7 @@ def reproduce(
         study: what to do.
         out: folder for runs and reports.
         results: folder that gets a copy of each comparison's numbers, `COMPARISON.json`.
-        workers: trainings at once.
+        workers: trainings at once, and rollouts of an evaluation, one core each.
         console: where to print.
     """
     out, console = Path(out), console or Console()
@@ -71,7 +71,7 @@ def reproduce(
     for comparison in study.comparisons:
         used = {t.name: t for t in chosen if t.name in comparison.models}
         _train([*used.values()], out, workers, console)
-        found.append(_compare(comparison, study, used, out, results, console))
+        found.append(_compare(comparison, study, used, out, results, workers, console))
     return found
 
 
@@ -154,6 +154,7 @@ def _compare(
     used: Mapping[str, Training],
     out: Path,
     copy: str | Path | None,
+    workers: int,
     console: Console,
 ) -> Results:
     """Evaluate and report, unless that was done with these very models."""
@@ -167,7 +168,7 @@ def _compare(
     if _was_answered(folder, request):
         found = Results.load(folder / RESULTS)
     else:
-        found, samples = _evaluate(comparison, candidates, used, _command(study), console)
+        found, samples = _evaluate(comparison, candidates, used, _command(study), workers, console)
         found.save(folder / RESULTS)
         samples.save(folder / SAMPLES)
         curves = {t.label or t.name: out / "runs" / t.name / METRICS for t in used.values()}
@@ -188,6 +189,7 @@ def _evaluate(
     candidates: Sequence[Candidate],
     used: Mapping[str, Training],
     command: str,
+    workers: int,
     console: Console,
 ) -> tuple[Results, Samples]:
     config = next(iter(used.values())).config()
@@ -202,6 +204,7 @@ def _evaluate(
             start=comparison.start,
             windows=WINDOWS,
             batch=BATCH,
+            workers=workers,
             coarsen=config.data.coarsen,
             stride=config.data.stride,
             command=command,
