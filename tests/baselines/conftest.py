@@ -8,7 +8,8 @@ import torch
 import overtone as ot
 from overtone.baselines import BASELINES
 
-LEARNED = [name for name in BASELINES if name not in ("persistence", "coarse_solver")]
+UNTRAINED = ("persistence", "extrapolation", "coarse_solver")
+LEARNED = [name for name in BASELINES if name not in UNTRAINED]
 NEURALOP = ("fno", "tfno")
 
 

@@ -61,7 +61,7 @@ def test_the_table_in_the_docs_says_what_is_so(make_baseline, shear_flow):
 
 
 def test_every_baseline_has_both_sizes_with_the_same_options():
-    assert set(BASELINES) == {*MILLIONS, "persistence", "coarse_solver"}
+    assert set(BASELINES) == {*MILLIONS, "persistence", "extrapolation", "coarse_solver"}
     for name, kind in BASELINES.items():
         assert kind.name == name
         assert set(kind.sizes) == {"paper", "mini"}

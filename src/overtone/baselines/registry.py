@@ -9,6 +9,7 @@ from overtone.baselines.afno import AFNO
 from overtone.baselines.base import Baseline
 from overtone.baselines.cnext_unet import CNextUNet
 from overtone.baselines.coarse_solver import CoarseSolver
+from overtone.baselines.extrapolation import Extrapolation
 from overtone.baselines.ffno import FFNO
 from overtone.baselines.fno import FNO, TFNO
 from overtone.baselines.persistence import Persistence
@@ -30,6 +31,7 @@ BASELINES: dict[str, type[Baseline]] = {
         Transolver,
         SineNet,
         Persistence,
+        Extrapolation,
         CoarseSolver,
     )
 }

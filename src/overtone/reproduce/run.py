@@ -161,7 +161,8 @@ def _compare(
     candidates = [_candidate(used[name], out) for name in comparison.models]
     first = candidates[0].model
     for extra in comparison.untrained:
-        model = create(extra.baseline, domain=first.domain, context=1, size="mini", **extra.options)
+        made = {"domain": first.domain, "context": extra.context, "size": "mini"}
+        model = create(extra.baseline, **made, **extra.options)
         candidates.append(Candidate(extra.label, model))
     folder = out / study.name / comparison.name
     request = _request(comparison, candidates)

@@ -68,11 +68,13 @@ class Untrained:
         label: its name in tables.
         baseline: as in `overtone.baselines.BASELINES`.
         options: of the baseline.
+        context: frames that it looks back on.
     """
 
     label: str
     baseline: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    context: int = 1
 
 
 @dataclass(frozen=True)
@@ -365,11 +367,12 @@ def _budgeted(label: str, budget: str, changes: Mapping[str, Any], *, tuned: boo
 
 
 def _solvers() -> tuple[Untrained, ...]:
-    """Persistence, and the solver itself on coarser and coarser grids."""
+    """What needs no training, and the solver itself on coarser and coarser grids."""
     made = recipe(SHEAR).data.generate
     assert made is not None
     return (
         Untrained("persistence", "persistence"),
+        Untrained("extrapolation", "extrapolation", context=2),
         *(
             Untrained(
                 f"solver, {64 // coarsen} cells",
