@@ -96,11 +96,11 @@ def diagnose(
     """
     pair = match(prediction, truth, field=field)
     view = _survey(pair, patch, boundaries)
-    period, tested = _search(view, patch, alpha)
-    sizes = period.sizes or (None if patch is None else check_patch(patch, view.grid))
-    course = _Follower(view, sizes, period.statistic)
+    finding, tested = _search(view, patch, alpha)
+    sizes = finding.sizes or (None if patch is None else check_patch(patch, view.grid))
+    course = _Follower(view, sizes, finding.statistic)
     course.run(progress)
-    return _conclude(view, period, tested, course)
+    return _conclude(view, finding, tested, course)
 
 
 def _search(view: _View, patch: Patch | None, alpha: float) -> tuple[_Finding, tuple[Patch, ...]]:
@@ -373,15 +373,13 @@ def _conclude(view: _View, finding: _Finding, tested: tuple[Patch, ...], course:
 def _artifact(finding: _Finding, course: _Follower) -> Artifact | None:
     if course.sizes is None:
         return None
-    power, excess, overall, share = course.jump, course.height, math.nan, math.nan
+    power, excess, share = course.jump, course.height, math.nan
+    overall = sum(excess) / max(len(excess), 1)
     if course.tracker is not None:
         (seen,) = course.tracker.results().values()
-        has_lines = finding.statistic == "lines"
-        power, excess = list(seen.power) if has_lines else course.swing, list(seen.excess)
-        overall = seen.overall.excess.item()
-        share = seen.overall.share.item() if has_lines else math.nan
-    elif excess:
-        overall = sum(excess) / len(excess)
+        overall, excess, power = seen.overall.excess.item(), list(seen.excess), course.swing
+        if finding.statistic == "lines":
+            power, share = list(seen.power), seen.overall.share.item()
     return Artifact(
         period=course.sizes,
         statistic=finding.statistic,

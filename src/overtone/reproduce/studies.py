@@ -138,7 +138,7 @@ DEVELOPED = 32
 """Frame of shear flow at which the layers have rolled up."""
 SHORT = 200
 """Updates per patch of trainings that answer side questions."""
-MINUTES = 3.0
+MINUTES = 2.0
 """Of processor time, of trainings that are compared at equal time."""
 MAIN = ("4", "8", "16", "4-8-16", "4+shift", "8+shift", "16+shift", "4-8-16+shift")
 PERMUTATIONS = ("4-8-16", "4-16-8", "8-4-16", "8-16-4", "16-4-8", "16-8-4")
