@@ -8,12 +8,13 @@ import torch
 from torch import nn
 
 import overtone as ot
-from overtone.data import Header, WellFolder, write_well
+from overtone.data import Header, WellFolder, generate, write_well
 from overtone.errors import OvertoneError
 from overtone.evaluate import Candidate, evaluate
 from overtone.metrics import vrmse
 from overtone.results import Results
 from overtone.samples import Samples
+from overtone.solvers import ShearFlow
 
 
 def test_another_grid_than_in_training_is_noted(emulator, toy):
@@ -203,3 +204,20 @@ def test_one_two_and_three_dimensions(steppers, tmp_path, shape, boundaries, law
     errors = [vrmse(f[:1].expand_as(f[1:]), f[1:], ndim=len(shape)).mean(1) for f in frames]
     found = [estimate.value for estimate in runs["4"].vrmse]
     assert found == pytest.approx(torch.stack(errors).mean(0).tolist(), rel=1e-5)
+
+
+def test_the_solver_of_the_data_is_right_and_coarser_ones_are_not(tmp_path):
+    """From a generated dataset to an evaluation, with the one model that makes no error."""
+    system = ShearFlow(shape=(16, 32), reynolds=1e3)
+    data = generate(system, tmp_path / "flows", trajectories=4, steps=6, splits=(0.5, 0.25, 0.25))
+    models = {
+        f"{coarsen}": ot.baseline(
+            "coarse_solver", domain=system.domain, context=1, system="shear_flow",
+            coarsen=coarsen, settings={"reynolds": 1e3},
+        )
+        for coarsen in (1, 2)
+    }  # fmt: skip
+    results, _ = evaluate(models, data, split="train", steps=3, windows=2)
+    errors = {model.name: model.runs[0].vrmse_all.value for model in results.models}
+    assert errors["1"] < 1e-3 < errors["2"]
+    assert results.models[0].runs[0].flops == 0

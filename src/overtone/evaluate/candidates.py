@@ -105,11 +105,11 @@ class Candidate:
         return other
 
     def flops(self, domain: Domain, patch: Patch) -> int:
-        """FLOPs of one prediction of one sample; 0 for what is no torch module.
+        """FLOPs of one prediction of one sample; 0 for what is no network, such as a solver.
 
         They are counted for a grid that is not shifted, once for each patch.
         """
-        if not isinstance(self.model, nn.Module):
+        if not isinstance(self.model, nn.Module) or not any(True for _ in self.model.parameters()):
             return 0
         if (domain, patch) not in self._flops:
             count = call_flops(self.model, domain, patch, frames=self.model.context)
