@@ -3,6 +3,8 @@ import pytest
 import overtone as ot
 from overtone.architecture import Architecture, design
 
+LATER = ("window", "mode_blocks", "refine")
+
 
 def make(make_domain, **options):
     given = {"tokenizer": "csm", "patches": (4, 8, 16), "size": "tiny", "context": 4}
@@ -12,7 +14,8 @@ def make(make_domain, **options):
 def test_every_number_can_be_set(make_domain):
     options = {"width": 48, "heads": 4, "blocks": 3, "mlp_dim": 50, "base_kernel": 32, "stages": 3,
                "stage_dim": 7, "decoder": "paper", "causal": False, "max_turns": 9,
-               "layer_scale": 1e-6, "drop_path": 0.1, "window": 5, "mode_blocks": 4}  # fmt: skip
+               "layer_scale": 1e-6, "drop_path": 0.1, "window": 5, "mode_blocks": 4,
+               "refine": 6}  # fmt: skip
     a = make(make_domain, **options)
     assert a.kernels == (4, 4, 2)
     for name in options.keys() - {"base_kernel", "stages"}:
@@ -32,7 +35,7 @@ def test_blocks_of_modes_divide_any_width_by_default(make_domain):
 
 def test_configurations_from_before_a_field_was_added_still_load(make_domain):
     a = make(make_domain)
-    older = {k: v for k, v in a.to_dict().items() if k not in ("window", "mode_blocks")}
+    older = {k: v for k, v in a.to_dict().items() if k not in LATER}
     assert Architecture.from_dict(older) == a
 
 

@@ -56,6 +56,7 @@ class Options(TypedDict, total=False):
     drop_path: float
     window: int
     mode_blocks: int
+    refine: int
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class Architecture:
         layer_scale, drop_path: of the residual branches.
         window: most tokens of a window along an axis (`"swin"`).
         mode_blocks: blocks of channels of the spectral network (`"afno"`).
+        refine: width of the convolutions that correct changes cell by cell; 0 for none.
     """
 
     processor: str
@@ -98,6 +100,7 @@ class Architecture:
     # Added later, with what they are in configurations that do not name them.
     window: int = 8
     mode_blocks: int = 8
+    refine: int = 0
 
     def __post_init__(self) -> None:
         _one_of(self.processor, PROCESSORS, "processor")
@@ -107,6 +110,8 @@ class Architecture:
                      "window", "mode_blocks"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise OvertoneError(f"{name} is {getattr(self, name)}; expected at least 1")
+        if self.refine < 0:
+            raise OvertoneError(f"refine is {self.refine}; expected 0 for none, or a width")
         if not 0 <= self.drop_path < 1:
             raise OvertoneError(f"drop_path is {self.drop_path}; expected 0 <= drop_path < 1")
         if self.width % (2 * self.heads):
@@ -185,6 +190,7 @@ def design(
         drop_path=options.get("drop_path", 0.0),
         window=options.get("window", 8),
         mode_blocks=options.get("mode_blocks", math.gcd(numbers["width"], 8)),
+        refine=options.get("refine", 0),
     )
 
 

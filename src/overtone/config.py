@@ -93,6 +93,8 @@ class ModelConfig(Section):
     drop_path: Rate = 0.0
     window: Positive | None = None
     mode_blocks: Positive | None = None
+    refine: Positive | None = None
+    """Width of convolutions that correct changes cell by cell; none if None."""
     other: dict[str, Any] = {}
     """Options of a baseline or of CViT, as their own documentation names them."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self, Unpack
 
+import torch
 from torch import Tensor
 
 from overtone.architecture import Architecture, Options, design
@@ -17,6 +18,7 @@ from overtone.grid import PatchGrid
 from overtone.model import Model
 from overtone.normalize import Statistics, statistics
 from overtone.processors import Transformer
+from overtone.refine import Refinement
 from overtone.schedules import Patch
 from overtone.tokenizers import TOKENIZERS
 
@@ -53,6 +55,7 @@ class Emulator(Model):
             window=a.window,
             mode_blocks=a.mode_blocks,
         )
+        self.refinement = Refinement(a.domain, a.refine) if a.refine else None
 
     @property
     def config(self) -> dict[str, Any]:
@@ -67,7 +70,14 @@ class Emulator(Model):
         normalised = stats.normalise(window.fields).to(next(self.parameters()).dtype)
         tokens = self.tokenizer.encode(normalised, grid)
         tokens = self.processor(tokens, grid, last_only=last_only)
-        return self.tokenizer.decode(tokens, grid), stats.last() if last_only else stats
+        change = self.tokenizer.decode(tokens, grid)
+        stats = stats.last() if last_only else stats
+        if self.refinement is not None:
+            num, fields = change.shape[1], window.fields
+            earlier = torch.cat([fields[:, :1], fields[:, :-1]], dim=1)
+            before = stats.change_between(earlier[:, -num:], fields[:, -num:]).to(change.dtype)
+            change = self.refinement(change, normalised[:, -num:], before, window.domain)
+        return change, stats
 
     def checkpoint_activations(self, enabled: bool = True) -> None:
         """Recompute the blocks in the backward pass instead of keeping what they computed."""
@@ -105,7 +115,7 @@ def build(
         context: largest number of frames it looks back on.
         options: single numbers that differ from the size's: `width`, `heads`, `blocks`, `mlp_dim`,
             `stages`, `base_kernel`, `stage_dim`, `decoder`, `causal`, `max_turns`,
-            `layer_scale`, `drop_path`, `window` (swin), `mode_blocks` (afno).
+            `layer_scale`, `drop_path`, `window` (swin), `mode_blocks` (afno), `refine`.
     """
     architecture = design(
         processor,

@@ -138,6 +138,8 @@ DEVELOPED = 32
 """Frame of shear flow at which the layers have rolled up."""
 SHORT = 200
 """Updates per patch of trainings that answer side questions."""
+REFINED = 32
+"""Width of the convolutions of models that have them."""
 MINUTES = 2.0
 """Of processor time, of trainings that are compared at equal time."""
 MAIN = ("4", "8", "16", "4-8-16", "4+shift", "8+shift", "16+shift", "4-8-16+shift")
@@ -251,6 +253,15 @@ def _unit() -> Study:
     )
     about = "changes predicted in units of the data's pace, or of the context's change alone"
     return Study(name, about, own, comparisons)
+
+
+def _refine() -> Study:
+    name, kinds = f"{SHEAR}-refine", ("csm", "fixed16")
+    refined = short_models(kinds, suffix="-refine", model__refine=REFINED)
+    own = short_models(kinds)
+    own += tuple(replace(training, label=f"{training.label} (refined)") for training in refined)
+    about = "changes that small convolutions correct cell by cell, or as the patches decode them"
+    return Study(name, about, own, (Comparison(name, names(own), TELLING, start=DEVELOPED),))
 
 
 def _rules() -> Study:
@@ -392,6 +403,7 @@ STUDIES: dict[str, Study] = {
         _axial(),
         _rules(),
         _unit(),
+        _refine(),
         _system("rayleigh-benard-mini", start=16, families=True),
         _system("turbulent-radiative-layer-2d-mini", start=16),
         _system("supernova-explosion-mini", start=8),
