@@ -26,7 +26,7 @@ LAYERS = [
     {"ops", "acceptance"},
     {"tokenizers", "processors", "solvers", "metrics", "normalize", "storage", "theory"},
     {"model"},
-    {"architecture", "data", "baselines"},
+    {"architecture", "data", "baselines", "refine"},
     {"emulator", "models", "rollout", "flops", "flexify"},
     {"info", "loading", "config", "theory_figure"},
     {"recipes"},
