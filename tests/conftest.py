@@ -6,6 +6,7 @@ from hypothesis import settings
 
 import overtone as ot
 from overtone import cli
+from overtone.metrics.spectrum import wavenumber_norm
 
 settings.register_profile("overtone", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("overtone")
@@ -51,6 +52,21 @@ def make_window():
         shape = (batch, frames, len(domain.fields), *domain.shape)
         fields = torch.randn(shape, generator=random, dtype=dtype).cumsum(dim=1)
         return ot.Window(fields, domain)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def red_noise():
+    """Gaussian fields with power k^-slope and unit variance."""
+
+    def make(num, shape, slope=3.0, seed=0):
+        random = torch.Generator().manual_seed(seed)
+        space = tuple(range(-len(shape), 0))
+        scale = wavenumber_norm(shape).clamp(min=1 / max(shape)) ** (-slope / 2)
+        noise = torch.randn(num, *shape, generator=random, dtype=torch.float64)
+        field = torch.fft.ifftn(torch.fft.fftn(noise, dim=space) * scale, dim=space).real
+        return field / field.std()
 
     return make
 

@@ -10,19 +10,8 @@ import torch
 import overtone as ot
 from overtone.data.frames import Frames
 from overtone.diagnose import diagnose
-from overtone.metrics.spectrum import wavenumber_norm
 
 GRID = (48, 64)
-
-
-def red_noise(num, shape=GRID, slope=3.0, seed=0):
-    """Gaussian fields `(num, *shape)` of unit variance."""
-    random = torch.Generator().manual_seed(seed)
-    space = tuple(range(-len(shape), 0))
-    scale = wavenumber_norm(shape).clamp(min=1 / max(shape)) ** (-slope / 2)
-    noise = torch.randn(num, *shape, generator=random, dtype=torch.float64)
-    field = torch.fft.ifftn(torch.fft.fftn(noise, dim=space) * scale, dim=space).real
-    return field / field.std()
 
 
 def comb(patch, shape=GRID):
@@ -44,13 +33,13 @@ def frames(values, channels=(), name="a", domain=None):
 
 
 @pytest.fixture(scope="module")
-def truth():
-    return red_noise(24, slope=4).reshape(2, 6, 2, *GRID)
+def truth(red_noise):
+    return red_noise(24, GRID, slope=4).reshape(2, 6, 2, *GRID)
 
 
 @pytest.fixture(scope="module")
-def error():
-    return red_noise(24, seed=1).reshape(2, 6, 2, *GRID)
+def error(red_noise):
+    return red_noise(24, GRID, seed=1).reshape(2, 6, 2, *GRID)
 
 
 STEPS = torch.arange(1, 7, dtype=torch.float64)[:, None, None, None]
@@ -122,7 +111,7 @@ def test_patches_that_disagree(truth, error):
 
 
 @pytest.mark.parametrize(("shape", "patch"), [((256,), 8), ((24, 24, 24), 6)])
-def test_one_and_three_dimensions(shape, patch):
+def test_one_and_three_dimensions(red_noise, shape, patch):
     truth = red_noise(4, shape, 4).reshape(1, 4, 1, *shape)
     prediction = truth + 0.1 * red_noise(4, shape, seed=1).reshape(truth.shape)
     found = diagnose(frames(prediction + 0.1 * comb(patch, shape)), frames(truth)).diagnosis
@@ -192,9 +181,8 @@ def test_units_do_not_matter(truth, error):
     assert other.diagnosis.artifact.power_by_step == pytest.approx(one.power_by_step)
 
 
-def held_numbers(steps):
+def held_numbers(base, steps):
     """Numbers in tensors that are alive while a prediction of so many steps is diagnosed."""
-    base = red_noise(2, (32, 32)).numpy()
 
     def read(shift):
         def frame(sample, step):
@@ -216,9 +204,10 @@ def _tensors():
     return [entry for entry in gc.get_objects() if type(entry) is torch.Tensor]
 
 
-def test_memory_does_not_grow_with_the_length():
-    held_numbers(10)  # tables that are kept
-    assert held_numbers(60) <= 1.1 * held_numbers(10)
+def test_memory_does_not_grow_with_the_length(red_noise):
+    base = red_noise(2, (32, 32)).numpy()
+    held_numbers(base, 10)  # tables that are kept
+    assert held_numbers(base, 60) <= 1.1 * held_numbers(base, 10)
 
 
 def test_bad_patches(truth, error):

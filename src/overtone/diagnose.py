@@ -32,7 +32,7 @@ from overtone.metrics.lattice import check_patch
 from overtone.metrics.periods import ALPHA, PeriodFinder
 from overtone.metrics.radial import envelope
 from overtone.metrics.seam_periods import SeamFinder
-from overtone.metrics.seams import jumps, seams
+from overtone.metrics.seams import jumps, seam_height, seams
 from overtone.metrics.spectrum import axis_spectrum
 
 SEARCHED = 48
@@ -319,9 +319,8 @@ class _Follower:
 
     def _seams(self, residual: Tensor, sizes: tuple[int, ...]) -> Tensor:
         """Their height in dB and what they add to mean square jumps, mean over fields `(2,)`."""
-        options: dict[str, Any] = {"ndim": self.view.ndim, "periodic": self.view.periodic}
-        across, within = jumps(residual, sizes, **options)
-        height = seams(residual, sizes, **options)
+        across, within = jumps(residual, sizes, ndim=self.view.ndim, periodic=self.view.periodic)
+        height = seam_height(across, within)
         return torch.stack([height.mean(), (across - within).clamp(min=0).mean()])
 
     def _residuals(self, step: int) -> Iterator[Tensor]:
@@ -428,8 +427,8 @@ def _loudest(residual: Tensor, view: _View, artifact: Artifact | None) -> int:
     if artifact is None:
         return int(residual.flatten(1).square().mean(dim=1).argmax())
     if artifact.statistic == "seams":
-        options: dict[str, Any] = {"ndim": view.ndim, "periodic": view.periodic}
-        return int(seams(residual, artifact.period, **options).argmax())
+        heights = seams(residual, artifact.period, ndim=view.ndim, periodic=view.periodic)
+        return int(heights.argmax())
     values = residual if artifact.statistic == "lines" else view.envelope(residual)
     verdict = harmonic_excess(values, artifact.period, ndim=view.ndim, periodic=view.periodic)
     return int(verdict.z.argmax())

@@ -5,20 +5,17 @@ import torch
 
 import overtone as ot
 from overtone.metrics import SeamFinder, find_seams
-from overtone.metrics.spectrum import wavenumber_norm
 from overtone.solvers import ShearFlow
 
 GRID = (64, 64)
 
 
-def smooth(shape=GRID, slope=5.0, seed=0, num=4):
-    """Gaussian fields `(num, *shape)` with power k^-slope and unit variance."""
-    random = torch.Generator().manual_seed(seed)
-    space = tuple(range(-len(shape), 0))
-    scale = wavenumber_norm(shape).clamp(min=1 / max(shape)) ** (-slope / 2)
-    noise = torch.randn(num, *shape, generator=random, dtype=torch.float64)
-    field = torch.fft.ifftn(torch.fft.fftn(noise, dim=space) * scale, dim=space).real
-    return field / field.std()
+@pytest.fixture(scope="module")
+def smooth(red_noise):
+    def make(shape=GRID, slope=5.0, seed=0, num=4):
+        return red_noise(num, shape, slope, seed)
+
+    return make
 
 
 def blocks(patch, shape=GRID, seed=1, num=4):
@@ -33,7 +30,7 @@ def blocks(patch, shape=GRID, seed=1, num=4):
 
 
 @pytest.mark.parametrize("patch", [3, 4, 8, 16])
-def test_patches_that_disagree_are_found_by_their_seams(patch):
+def test_patches_that_disagree_are_found_by_their_seams(smooth, patch):
     found = find_seams(smooth() + 0.1 * blocks(patch), ndim=2)
     assert found.sizes == (patch, patch)
     assert found.p_value < 1e-3
@@ -41,12 +38,12 @@ def test_patches_that_disagree_are_found_by_their_seams(patch):
 
 
 @pytest.mark.parametrize("patch", [(8, 64), (64, 8), (4, 16)])
-def test_axes_have_distances_of_their_own(patch):
+def test_axes_have_distances_of_their_own(smooth, patch):
     expected = tuple(1 if size == 64 else size for size in patch)
     assert find_seams(smooth() + 0.2 * blocks(patch), ndim=2).sizes == expected
 
 
-def test_blocks_within_blocks_have_the_period_of_the_louder_ones():
+def test_blocks_within_blocks_have_the_period_of_the_louder_ones(smooth):
     louder = smooth() + 0.3 * blocks(16) + 0.03 * blocks(4)
     assert find_seams(louder, ndim=2).sizes == (16, 16)
     alike = smooth() + 0.2 * blocks(4)
@@ -54,20 +51,20 @@ def test_blocks_within_blocks_have_the_period_of_the_louder_ones():
 
 
 @pytest.mark.parametrize(("shape", "patch"), [((256,), 8), ((24, 24, 24), 6), ((60, 44), 8)])
-def test_other_numbers_of_axes_and_grids_that_patches_do_not_divide(shape, patch):
+def test_other_numbers_of_axes_and_grids_that_patches_do_not_divide(smooth, shape, patch):
     field = smooth(shape) + 0.2 * blocks(patch, shape)
     assert find_seams(field, ndim=len(shape), periodic=False).sizes == (patch,) * len(shape)
     quiet = find_seams(smooth(shape), ndim=len(shape), periodic=False)
     assert quiet.sizes == ()
 
 
-def test_a_front_that_lies_on_a_border_is_no_comb():
+def test_a_front_that_lies_on_a_border_is_no_comb(smooth):
     field = smooth()
     field[:, 16:] += 1.0
     assert find_seams(field, ndim=2).sizes == ()
 
 
-def test_few_false_alarms():
+def test_few_false_alarms(smooth):
     fields = [
         smooth(shape, slope, seed, num)
         for seed in range(12)
@@ -83,7 +80,7 @@ def test_one_flow_against_another_raises_no_alarm():
     assert find_seams(frame[0] - frame[1], ndim=2).sizes == ()
 
 
-def test_one_by_one_is_the_same_as_all_at_once():
+def test_one_by_one_is_the_same_as_all_at_once(smooth):
     field = smooth(num=6) + 0.1 * blocks(8, num=6)
     finder = SeamFinder(ndim=2)
     for part in field.split(2):
@@ -93,14 +90,14 @@ def test_one_by_one_is_the_same_as_all_at_once():
     assert parts.p_value == pytest.approx(whole.p_value)
 
 
-def test_units_do_not_matter():
+def test_units_do_not_matter(smooth):
     field = smooth() + 0.1 * blocks(8)
     assert find_seams(1e-9 * field, ndim=2).p_value == pytest.approx(
         find_seams(field, ndim=2).p_value
     )
 
 
-def test_too_few_borders_and_bad_input():
+def test_too_few_borders_and_bad_input(smooth):
     assert find_seams(smooth((16, 16)) + blocks(8, (16, 16)), [8], ndim=2).sizes == ()
     assert find_seams(torch.zeros(2, 32, 32), ndim=2).sizes == ()
     finder = SeamFinder(ndim=2)

@@ -77,10 +77,8 @@ def evaluate(
         job.expect(plans)
         data_part = _describe(truth, job)
         results, predictions = [], {}
-        for candidate, parts in zip(
-            candidates, job.measure(candidates, plans, workers), strict=True
-        ):
-            singles, *runs = parts
+        measured = job.measure(candidates, plans, workers)
+        for candidate, (singles, *runs) in zip(candidates, measured, strict=True):
             results.append(_result(candidate, singles, [run for run, _ in runs]))
             for run, frames in runs:
                 # Of models that differ in their seed alone the first is drawn.

@@ -126,15 +126,9 @@ def find_seams(
     periodic: Periodic = True,
     alpha: float = ALPHA,
 ) -> Seams:
-    """The distances between the seams of a residual, if it has any.
+    """The distances between the seams of a residual `(..., *space)`, if it has any.
 
-    Args:
-        residual: `(..., *space)`; all leading indices have the same weight. Seams are looked for
-            from the first cell on.
-        candidates: distances to try; all from 2 to 64 that fit at least four times by default.
-        ndim: number of spatial axes.
-        periodic: whether each axis wraps, so that its ends meet at a border.
-        alpha: chance of a false alarm, over all candidates and axes together.
+    Seams are looked for from the first cell on. Arguments are those of `SeamFinder`.
     """
     finder = SeamFinder(candidates, ndim=ndim, periodic=periodic, alpha=alpha)
     finder.update(residual)

@@ -38,7 +38,11 @@ def seams(residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic = Tru
     Returns:
         `(...)` dB, mean over the axes that have borders.
     """
-    across, within = jumps(residual, patch, ndim=ndim, periodic=periodic)
+    return seam_height(*jumps(residual, patch, ndim=ndim, periodic=periodic))
+
+
+def seam_height(across: Tensor, within: Tensor) -> Tensor:
+    """What `seams` returns, from what `jumps` returns."""
     ratio = torch.where(across + within > 0, across / within.clamp(min=1e-300), 1.0)
     return (10 * ratio.clamp(min=1e-300).log10()).clamp(-LARGEST, LARGEST).mean(dim=0)
 
