@@ -6,6 +6,7 @@ rank; without it there is one rank and nothing here does anything.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,6 +93,9 @@ def ranks(device: str = "auto") -> Iterator[Ranks]:
         yield Ranks(rank, world, chosen)
         dist.barrier()  # without it a rank that leaves early may abort the others
     finally:
+        # A wrapped model that outlives its group ends the group's threads while it holds the
+        # interpreter, for which they may be waiting.
+        gc.collect()
         dist.destroy_process_group()
 
 

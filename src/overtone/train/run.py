@@ -89,12 +89,19 @@ def train(
     if config.train.threads is not None:
         torch.set_num_threads(config.train.threads)
     with ranks(config.train.device) as own:
-        Share(config.train.batch, config.train.accumulate, own.rank, own.world)
-        if config.train.precision == "fp16" and config.parallel.strategy != "ddp" and own.world > 1:
-            raise ConfigError("train.precision=fp16 works with parallel.strategy=ddp; use bf16")
-        checkpoint = _open_folder(config, folder, own, resume, overwrite, console)
-        trainer = _prepare(config, folder, own, checkpoint, console)
-        return _run(trainer, folder, console)
+        return _train(config, folder, own, resume, overwrite, console)
+
+
+def _train(
+    config: RunConfig, folder: Path, own: Ranks, resume: bool, overwrite: bool, console: Console
+) -> Outcome:
+    """One rank's part. Whatever uses the ranks' connections ends with this call, before they do."""
+    Share(config.train.batch, config.train.accumulate, own.rank, own.world)
+    if config.train.precision == "fp16" and config.parallel.strategy != "ddp" and own.world > 1:
+        raise ConfigError("train.precision=fp16 works with parallel.strategy=ddp; use bf16")
+    checkpoint = _open_folder(config, folder, own, resume, overwrite, console)
+    trainer = _prepare(config, folder, own, checkpoint, console)
+    return _run(trainer, folder, console)
 
 
 def _run(trainer: Trainer, folder: Path, console: Console) -> Outcome:
