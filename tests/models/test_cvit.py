@@ -180,6 +180,29 @@ def test_places_in_parts_and_recomputation_change_nothing(make, make_window, mon
         assert torch.allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("boundary", ["periodic", "wall"])
+@pytest.mark.parametrize("patch", [4, 8, 16])
+def test_places_look_at_the_tokens_around_them_from_the_start(make_domain, boundary, patch):
+    """Otherwise it takes thousands of updates until the decoder knows where a place is."""
+    domain = make_domain((64, 64), boundary)
+    model = build_cvit(domain=domain, context=2, size="mini")
+    grid, cells = (parts.PatchGrid.lay(domain, p) for p in (patch, 1))
+    tokens = torch.randn(1, grid.num_tokens, 48, requires_grad=True)
+    for row, column in ((0, 0), (17, 30), (40, 63)):  # a corner, inside, a side
+        latent = model._latents(cells)[None, row * 64 + column]
+        values = model.decoder(tokens, model._latents(grid), latent)
+        (pull,) = torch.autograd.grad(values.square().sum(), tokens)
+        away = [
+            abs(torch.tensor(grid.centres(axis)) * 64 - cell - 0.5)
+            for axis, cell in enumerate((row, column))
+        ]
+        if boundary == "periodic":
+            away = [torch.minimum(d, 64 - d) for d in away]
+        near = ((away[0] < 1.5 * patch)[:, None] & (away[1] < 1.5 * patch)).flatten()
+        share = pull[0].norm(dim=-1)[near].sum() / pull[0].norm(dim=-1).sum()
+        assert share > min(3 * near.float().mean(), 0.8)
+
+
 def test_overfits_two_windows():
     domain = ot.Domain((16, 16), (1.0, 1.0), "periodic", ("a", "b"), 0.1)
     model = build_cvit(domain=domain, context=2, patches=(4, 8), **SMALL).train()

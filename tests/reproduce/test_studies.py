@@ -1,6 +1,7 @@
 import pytest
 
 from overtone.errors import ConfigError
+from overtone.evaluate.choose import used_patches
 from overtone.reproduce.studies import FIXED, STUDIES, find_study
 from overtone.schedules import parse_schedule
 
@@ -28,6 +29,16 @@ def test_comparisons_use_what_is_trained_and_what_can_be_parsed(study):
         used = [t for t in study.trainings if t.name in comparison.models]
         labels = [(t.label, t.config().train.seed) for t in used]
         assert len(set(labels)) == len(labels)
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
+def test_every_model_can_follow_a_schedule(study):
+    for comparison in study.comparisons:
+        wanted = [set(used_patches(parse_schedule(s), 40)) for s in comparison.schedules]
+        for training in study.trainings:
+            model = training.config().model
+            if training.name in comparison.models and not model.is_baseline:
+                assert any(set(model.patches) >= patches for patches in wanted), training.name
 
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)

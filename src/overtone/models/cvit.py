@@ -72,12 +72,8 @@ class CViT(Model):
         """See `Model.change`."""
         tokens, stats = self._encode(window, grid)
         domain = window.domain
-        cells = PatchGrid.lay(domain, 1)
-        centres = [cells.centres(axis) for axis in range(domain.ndim)]
-        latents = sample_grid(
-            self.decoder.latents, centres, periodic=domain.periodic, spline="cubic"
-        )
-        change = self.decoder(tokens, latents.flatten(0, -2))
+        cells = self._latents(PatchGrid.lay(domain, 1))
+        change = self.decoder(tokens, self._latents(grid), cells)
         return change.movedim(-1, 1).unflatten(-1, domain.shape).unsqueeze(1), stats
 
     def query(
@@ -104,7 +100,8 @@ class CViT(Model):
         tokens, stats = self._encode(window, grid)
         places = _fractions(coordinates, window.domain)
         spline = {"periodic": window.domain.periodic, "spline": "cubic"}
-        change = self.decoder(tokens, sample_points(self.decoder.latents, places, **spline))
+        latents = sample_points(self.decoder.latents, places, **spline)
+        change = self.decoder(tokens, self._latents(grid), latents)
         last = window.fields[:, -1]
         values = last.movedim((0, 1), (-2, -1)).flatten(-2)
         values = sample_points(values, places, **spline).unflatten(-1, last.shape[:2])
@@ -130,6 +127,12 @@ class CViT(Model):
         stats = statistics(window.fields, pace=self.pace).last()
         normalised = stats.normalise(window.fields).to(self.decoder.latents.dtype)
         return self.encoder(normalised, grid), stats
+
+    def _latents(self, grid: PatchGrid) -> Tensor:
+        """Latents at a grid's centres, `(N, latent_dim)`, in row-major order."""
+        centres = [grid.centres(axis) for axis in range(len(grid.shape))]
+        spline = {"periodic": grid.domain.periodic, "spline": "cubic"}
+        return sample_grid(self.decoder.latents, centres, **spline).flatten(0, -2)
 
 
 def build_cvit(

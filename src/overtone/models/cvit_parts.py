@@ -5,8 +5,10 @@ learned embeddings of frame and place are added; at each place one learned summa
 the frames, which removes time; a transformer mixes the places.
 
 Decoder: a place has a latent vector, read from a learned grid of them (`ops/sampling.py`); it
-attends to all tokens and is turned into the fields' values there. Places do not see each other, so
-they may be computed in parts, in any order and at any density.
+attends to all tokens and is turned into the fields' values there. A token has the latent of its
+own place added, and queries and keys start alike, so that a place looks at the tokens around it
+before anything is learned. Places do not see each other, so they may be computed in parts, in any
+order and at any density.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from overtone.tokenizers.convolution import OUTPUT_GAIN, Stage
 
 QUERY_CHUNK = 4096
 """Places that are decoded at once where nothing is kept for a backward pass."""
+SHARPNESS = 8.0
+"""Scale of a decoder's queries at the start: most of a place's attention is on tokens nearby."""
 
 
 class AttentionBlock(nn.Module):
@@ -49,6 +53,12 @@ class AttentionBlock(nn.Module):
         self.mlp_norm = nn.LayerNorm(dim)
         self.hidden = nn.Linear(dim, mlp_dim)
         self.out = ScaledLinear(mlp_dim, dim, scale=1.0)
+
+    def look_around(self) -> None:
+        """Start with equal queries and keys: attention goes to what is alike."""
+        with torch.no_grad():
+            self.attention.k.weight.copy_(self.attention.q.weight)
+            self.attention.q_norm.weight.fill_(SHARPNESS)
 
     def forward(self, x: Tensor, other: Tensor | None = None) -> Tensor:
         """Mix along axis 1.
@@ -193,9 +203,10 @@ class QueryDecoder(nn.Module):
         self.lift_norm = nn.LayerNorm(dim)
         self.token_norm = nn.LayerNorm(token_dim)
         self.tokens = nn.Linear(token_dim, dim)
-        self.blocks = nn.ModuleList(
-            AttentionBlock(dim, num_heads, mlp_dim, cross=True) for _ in range(num_blocks)
-        )
+        blocks = [AttentionBlock(dim, num_heads, mlp_dim, cross=True) for _ in range(num_blocks)]
+        for block in blocks:
+            block.look_around()
+        self.blocks = nn.ModuleList(blocks)
         self.norm = nn.LayerNorm(dim)
         self.hidden = nn.Linear(dim, dim)
         self.hidden_norm = nn.LayerNorm(dim)
@@ -203,17 +214,18 @@ class QueryDecoder(nn.Module):
         nn.init.normal_(self.out.weight, std=OUTPUT_GAIN * dim**-0.5)
         nn.init.zeros_(self.out.bias)
 
-    def forward(self, tokens: Tensor, latents: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, own: Tensor, latents: Tensor) -> Tensor:
         """Values at places.
 
         Args:
             tokens: `(B, N, token_dim)`.
+            own: latents of the tokens' own places, `(N, latent_dim)`.
             latents: latents of the places, `(Q, latent_dim)`.
 
         Returns:
             `(B, Q, C)`.
         """
-        source = self.tokens(self.token_norm(tokens))
+        source = self.tokens(self.token_norm(tokens)) + self.lift_norm(self.lift(own))
         if not torch.is_grad_enabled():
             return torch.cat([self._read(source, q) for q in latents.split(QUERY_CHUNK)], dim=1)
         if self.checkpointing:
@@ -236,7 +248,8 @@ def waves(grid: PatchGrid, dim: int) -> Tensor:
     """Cosines and sines over a domain, at a grid's centres, `(*grid.shape, dim)`: first embeddings.
 
     The axes share the channels. Along each, from one turn to a quarter of a turn for each token;
-    half as many where the axis does not wrap, so that its ends are told apart.
+    half as many where the axis does not wrap, so that its ends are told apart. The slower a wave
+    the larger it is, so that vectors are the more alike the nearer their places.
     """
     num_axes = len(grid.shape)
     num_pairs = dim // 2 // num_axes
@@ -247,5 +260,7 @@ def waves(grid: PatchGrid, dim: int) -> Tensor:
         angles = 2 * math.pi * torch.tensor(grid.centres(axis))[:, None] * turns
         along = [*(-1 if a == axis else 1 for a in range(num_axes)), 2 * num_pairs]
         channels = slice(axis * 2 * num_pairs, (axis + 1) * 2 * num_pairs)
-        table[..., channels] = torch.cat([angles.cos(), angles.sin()], dim=-1).reshape(along)
+        amplitudes = 1 / (turns * turns.pow(-2).mean().sqrt())
+        pairs = torch.cat([amplitudes * angles.cos(), amplitudes * angles.sin()], dim=-1)
+        table[..., channels] = pairs.reshape(along)
     return table

@@ -203,6 +203,7 @@ def _evaluate(
             schedules=comparison.schedules or None,
             steps=comparison.steps,
             start=comparison.start,
+            split=comparison.split,
             windows=WINDOWS,
             batch=BATCH,
             workers=workers,

@@ -88,6 +88,7 @@ class Comparison:
         steps: their length.
         start: first frame of their context.
         untrained: further models.
+        split: what it is evaluated on; `"valid"` for what decides on a default.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Comparison:
     steps: int = 40
     start: int = 0
     untrained: tuple[Untrained, ...] = ()
+    split: str = "test"
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,8 @@ def _seeds() -> Study:
         own += short_models(KINDS, suffix=f"-short-seed{seed}", train__seed=seed)
     name = f"{SHEAR}-seeds"
     about = "the same in short, with three seeds"
-    return Study(name, about, own, (Comparison(name, names(own), TELLING, start=DEVELOPED),))
+    comparison = Comparison(name, names(own), ("8", *TELLING), start=DEVELOPED)
+    return Study(name, about, own, (comparison,))
 
 
 def _system(recipe_name: str, start: int, *, families: bool = False) -> Study:
@@ -241,6 +244,16 @@ def _axial() -> Study:
     return Study(name, about, own, (Comparison(name, names(own), MAIN, start=DEVELOPED),))
 
 
+def _cvit() -> Study:
+    """With the main study's budgets: its decoder is slow to learn, and cheap."""
+    name, kinds = f"{SHEAR}-cvit", ("ckm", *FIXED)
+    made = {"model__name": "cvit", "model__size": "mini"}
+    own = models(SHEAR, kinds, suffix="-cvit", **made)
+    own = tuple(replace(t, rate_of=t.name) for t in own)
+    about = "CViT, one flexible model against three fixed ones"
+    return Study(name, about, own, (Comparison(name, names(own), MAIN, start=DEVELOPED),))
+
+
 def _unit() -> Study:
     name = f"{SHEAR}-unit"
     kinds = ("csm", "fixed16")
@@ -253,6 +266,17 @@ def _unit() -> Study:
     )
     about = "changes predicted in units of the data's pace, or of the context's change alone"
     return Study(name, about, own, comparisons)
+
+
+def _shifts() -> Study:
+    name = f"{SHEAR}-shifts"
+    kinds = ("csm", "ckm")
+    still = models(SHEAR, kinds, suffix="-still", train__shift=False)
+    own = models(SHEAR, kinds)
+    own += tuple(replace(training, label=f"{training.label} (no shifts)") for training in still)
+    comparison = Comparison(name, names(own), MAIN, start=DEVELOPED, split="valid")
+    about = "whether the main study's models should be trained with shifts, on the validation split"
+    return Study(name, about, own, (comparison,))
 
 
 def _refine() -> Study:
@@ -305,8 +329,9 @@ ABLATIONS = (
             "patches 8 16": {"model.patches": [8, 16]},
             "patches 4 16": {"model.patches": [4, 16]},
             "patches 4 8 16 32": {"model.patches": [4, 8, 16, 32]},
+            "patches 4 8 16 32 64": {"model.patches": [4, 8, 16, 32, 64]},
         },
-        ("16", "4-8-16", "8-16", "4-16", "4-8-16-32"),
+        ("16", "4-8-16", "8-16", "4-16", "4-8-16-32", "4-8-16-32-64"),
     ),
     _ablation(
         "kernel",
@@ -336,8 +361,6 @@ PATCHED: dict[str, dict[str, Any]] = {
     "fixed16": KINDS["fixed16"],
     "afno fixed16": {"model.name": "afno", **KINDS["fixed16"]},
     "afno ckm": {"model.name": "afno", **KINDS["ckm"]},
-    "cvit fixed16": {"model.name": "cvit", "model.size": "mini", **KINDS["fixed16"]},
-    "cvit ckm": {"model.name": "cvit", "model.size": "mini", **KINDS["ckm"]},
 }
 """Models with patches, each with one budget however many it has."""
 BASELINE_SCHEDULES = ("4", "16", "4-8-16", "4-8-16+shift")
@@ -402,7 +425,9 @@ STUDIES: dict[str, Study] = {
         _seeds(),
         _axial(),
         _rules(),
+        _cvit(),
         _unit(),
+        _shifts(),
         _refine(),
         _system("rayleigh-benard-mini", start=16, families=True),
         _system("turbulent-radiative-layer-2d-mini", start=16),
