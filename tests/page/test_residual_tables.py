@@ -30,6 +30,17 @@ def test_chosen_steps_and_periods(render, cells, make_comparison):
         render(f"artifacts {NAME} periods=5")
 
 
+def test_excess_by_step_instead_of_seams(render, cells, make_comparison):
+    shown = make_comparison()
+    said = f"artifacts {NAME} models=fixed16 schedules=16 quantity=excess steps=1,last"
+    header, *rows = cells(render(said, shear_flow_mini=shown))
+    assert header[2:4] == ["excess at step 1", "excess at step 12"]
+    for row, harmonics in zip(rows, reversed(shown.models[3].runs[0].harmonics), strict=True):
+        assert row[2:4] == [interval(harmonics.excess[step - 1]) for step in (1, 12)]
+    with pytest.raises(PageError, match="quantity is 'lines'; expected one of seams, excess"):
+        render(f"artifacts {NAME} quantity=lines")
+
+
 def test_a_step_after_the_blow_up_is_a_dash(render, cells, make_comparison, make_trained):
     shown = make_comparison([make_trained("csm", 0, ["16"], blow_up=5)])
     rows = cells(render(f"artifacts {NAME}", shear_flow_mini=shown))[1:]

@@ -22,7 +22,7 @@ from overtone.schedules import parse_schedule
 
 SCHEDULES = ("16", "16+shift", "4-8-16", "4")
 BANDS = {"low": 0.1, "mid": 1.0, "high": 9.0}
-SHAPES = {1: (64,), 2: (32, 48), 3: (16, 16, 16)}
+SHAPES = {1: (64,), 2: (64, 96), 3: (16, 16, 16)}
 EXTENTS = {1: (2.0,), 2: (1.0, 1.5), 3: (1.0, 1.0, 1.0)}
 
 

@@ -45,7 +45,7 @@ TABLES: dict[str, Kind] = {
     "rollouts": Kind(rollouts, (*CHOICE, "relative")),
     "schedules": Kind(schedules, (*CHOICE, "relative"), several=False),
     "matrix": Kind(matrix, (*CHOICE, "quantity"), several=False),
-    "artifacts": Kind(artifacts, (*CHOICE, "steps", "periods"), several=False),
+    "artifacts": Kind(artifacts, (*CHOICE, "quantity", "steps", "periods"), several=False),
     "bands": Kind(bands, CHOICE),
     "physics": Kind(physics, (*CHOICE, "steps", "laws"), several=False),
     "comparison": Kind(comparison, CHOICE),

@@ -9,7 +9,7 @@ from overtone.page.blocks import PageError
 from overtone.page.markdown import Column, estimates, probability, table
 from overtone.page.quantities import at_step, of_run
 from overtone.page.rows import Row, error_column, name_columns, rollout_rows
-from overtone.page.sources import Options, Source
+from overtone.page.sources import Options, Source, single
 from overtone.report.series import Series
 from overtone.report.style import patch_name
 from overtone.report.summary import number
@@ -18,6 +18,8 @@ from overtone.results import Estimate, Harmonics, Run
 LAST = "last"
 PERIODS = ("16", "8", "4")
 BANDS = ("low", "mid", "high")
+BY_STEP = ("seams", "excess")
+"""What is known of a period at each step."""
 
 
 def steps_of(options: Options, usual: tuple[str, ...], last: int) -> list[int]:
@@ -54,8 +56,11 @@ class _Artifact:
 
 
 def artifacts(sources: Sequence[Source], options: Options) -> str:
-    """Seams at some steps, harmonic excess overall. Nothing is bold: 0 dB is as good as less."""
+    """Seams or excess at some steps, excess overall. Nothing is bold: 0 dB is as good as less."""
     (source,) = sources
+    quantity = single(options, "quantity") if "quantity" in options else BY_STEP[0]
+    if quantity not in BY_STEP:
+        raise PageError(f"quantity is '{quantity}'; expected one of {', '.join(BY_STEP)}")
     periods = options.get("periods", PERIODS)
     made = [_Artifact(row, p) for row in rollout_rows(sources, options) for p in periods]
     shown = [artifact for artifact in made if artifact.seeds]
@@ -63,8 +68,8 @@ def artifacts(sources: Sequence[Source], options: Options) -> str:
         raise PageError(f"'{source.name}' has no harmonics of periods {', '.join(periods)}")
     steps = steps_of(options, ("1", "10", "20", LAST), source.results.steps)
 
-    def seams(artifact: _Artifact, step: int) -> str:
-        return estimates([at_step(h.seams, str(step)) for h in artifact.seeds])
+    def at(artifact: _Artifact, step: int) -> str:
+        return estimates([at_step(getattr(h, quantity), str(step)) for h in artifact.seeds])
 
     def overall(artifact: _Artifact) -> str:
         return f"{number(artifact.average.overall)} ({probability(artifact.average.p_value)})"
@@ -75,10 +80,10 @@ def artifacts(sources: Sequence[Source], options: Options) -> str:
         ),
         Column[_Artifact]("period", lambda a: a.period),
         *(
-            Column[_Artifact](f"seams at step {step}", lambda a, step=step: seams(a, step))
+            Column[_Artifact](f"{quantity} at step {step}", lambda a, step=step: at(a, step))
             for step in steps
         ),
-        Column[_Artifact]("harmonic excess", overall),
+        Column[_Artifact]("excess overall", overall),
     ]  # fmt: skip
     return table(shown, columns)
 
