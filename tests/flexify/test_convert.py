@@ -187,12 +187,9 @@ dist.destroy_process_group()
 def test_ddp(tmp_path):
     # In a process of its own: threads that hang in C++ would take the whole suite with them.
     environment = {"GLOO_SOCKET_IFNAME": "lo", **os.environ}
-    subprocess.run(
-        [sys.executable, "-c", DDP, str(tmp_path / "store")],
-        env=environment,
-        check=True,
-        timeout=120,
-    )
+    command = [sys.executable, "-c", DDP, str(tmp_path / "store")]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
 
 
 def test_other_devices_and_precisions_follow(make_plain):
