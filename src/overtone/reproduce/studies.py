@@ -269,14 +269,17 @@ def _unit() -> Study:
 
 
 def _shifts() -> Study:
-    name = f"{SHEAR}-shifts"
-    kinds = ("csm", "ckm")
-    still = models(SHEAR, kinds, suffix="-still", train__shift=False)
-    own = models(SHEAR, kinds)
-    own += tuple(replace(training, label=f"{training.label} (no shifts)") for training in still)
-    comparison = Comparison(name, names(own), MAIN, start=DEVELOPED, split="valid")
-    about = "whether the main study's models should be trained with shifts, on the validation split"
-    return Study(name, about, own, (comparison,))
+    """All models both ways: which is better is seen on the validation split."""
+    name, label = f"{SHEAR}-shifts", "{} (no shifts)"
+    still = models(SHEAR, KINDS, suffix="-still", rate_of=SHEAR, train__shift=False)
+    still = tuple(replace(training, label=label.format(training.label)) for training in still)
+    own = models(SHEAR, KINDS, rate_of=SHEAR) + still
+    comparisons = (
+        Comparison(name, names(own), MAIN, start=DEVELOPED, split="valid"),
+        Comparison(f"{SHEAR}-still", names(still), ("4", "8", "16", "4-8-16"), start=DEVELOPED),
+    )
+    about = "the main study's models, trained with shifts and without"
+    return Study(name, about, own, comparisons)
 
 
 def _refine() -> Study:
