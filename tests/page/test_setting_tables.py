@@ -33,7 +33,7 @@ def test_learning_rates_and_errors_without_rollouts(render, cells, make_comparis
 def test_the_setting_is_a_paragraph(render, make_comparison):
     text = render(f"setting {NAME}", shear_flow_mini=make_comparison())
     for part in (
-        "shear_flow, test split (fingerprint `01234567`), 12 trajectories on 32x48 cells",
+        "shear_flow, test split (fingerprint `01234567`), 12 trajectories on 64x96 cells",
         "fields tracer, pressure",
         "rollouts of 12 steps of dt = 0.1, with contexts from frame 16 on",
         "Machine: one core; threads 1; overtone 0.1.0, torch 2.13.0.",

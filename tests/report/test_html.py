@@ -81,7 +81,7 @@ def test_figures_have_numbers_captions_and_alternative_texts(make_results, pictu
 
 def test_what_was_evaluated_is_said(make_results):
     said = " ".join(read(render(make_results())).text)
-    for words in ("flows, split test", "32 × 48 cells", "12 steps of dt = 0.1", "cpu: one",
+    for words in ("flows, split test", "64 × 96 cells", "12 steps of dt = 0.1", "cpu: one",
                   "overtone evaluate model flows", "1,234 parameters", "How to read this",
                   "periodic", "results.json"):  # fmt: skip
         assert words in said
