@@ -159,8 +159,8 @@ class TrainConfig(Section):
     """Parts that a rank's share of the batch is computed in."""
     patch_weights: tuple[Annotated[float, Field(ge=0)], ...] | None = None
     """Relative frequency of each patch; uniform if None."""
-    shift: bool = False
-    """Move the patch grid by a random offset at every update."""
+    shift: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the updates whose patch grid is moved by a random offset; true for all."""
     unroll: Positive = 1
     """Steps of a short rollout; each is supervised, none has a gradient through the one before."""
     noise: Annotated[float, Field(ge=0)] = 0.0

@@ -33,6 +33,8 @@ def test_choices_are_reproducible_and_shifts_are_off_by_default():
     assert {shift for _, shift in choices(config, (2, 4), 2, 5)} == {(0, 0)}
     shifted = [choices(TrainConfig(shift=True), (4,), 1, u)[0][1] for u in range(30)]
     assert set(shifted) == {(0,), (1,), (2,), (3,)}
+    seldom = [choices(TrainConfig(shift=0.1), (4,), 1, u)[0][1] for u in range(30)]
+    assert seldom.count((0,)) > 20
 
 
 def test_unrolling_goes_on_from_the_models_own_frame():

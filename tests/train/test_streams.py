@@ -41,6 +41,16 @@ def test_shifts_stay_below_the_patch_and_reach_every_offset():
     assert drawn == {(a, b) for a in range(4) for b in range(3)}
 
 
+def test_a_share_of_the_shifts_is_kept_and_the_rest_is_none():
+    updates = range(2000)
+    all_moved = [draw_shift(0, update, 0, (16, 16)) for update in updates]
+    some = [draw_shift(0, update, 0, (16, 16), 0.25) for update in updates]
+    moved = [(one, other) for one, other in zip(some, all_moved, strict=True) if one != (0, 0)]
+    assert all(one == other for one, other in moved)
+    share = 0.25 * (1 - 1 / 256)  # a drawn offset may be none, too
+    assert abs(len(moved) - 2000 * share) < 5 * (2000 * share * (1 - share)) ** 0.5
+
+
 def test_torch_is_seeded_by_the_part_of_the_batch():
     values = []
     for part in (0, 1, 0):

@@ -98,7 +98,7 @@ def _data(config: RunConfig, domain: Domain) -> str:
 
 def _training(config: RunConfig, model: ModelResult) -> str:
     about = model.training
-    shifts = "random shifts of the patch grid" if config.train.shift else "no shifts"
+    shifts = f"the patch grid shifted at random in {100 * config.train.shift:.0f} % of them"
     updates = ", ".join(f"{patch}: {n}" for patch, n in about["patches"].items())
     rows = (
         ("recipe", f"`{config.recipe}`, seed {about['seed']}; log in `metrics.jsonl`"),

@@ -144,7 +144,9 @@ REFINED = 32
 """Width of the convolutions of models that have them."""
 MINUTES = 2.0
 """Of processor time, of trainings that are compared at equal time."""
-MAIN = ("4", "8", "16", "4-8-16", "4+shift", "8+shift", "16+shift", "4-8-16+shift")
+STILL = ("4", "8", "16", "4-8-16")
+"""Schedules on a grid that stays where it is."""
+MAIN = (*STILL, *(f"{schedule}+shift" for schedule in STILL))
 PERMUTATIONS = ("4-8-16", "4-16-8", "8-4-16", "8-16-4", "16-4-8", "16-8-4")
 SCHEDULES = (
     *("4", "8", "16"),
@@ -193,8 +195,14 @@ def models(
 def short_models(
     kinds: Iterable[str], *, suffix: str = "-short", **changes: Any
 ) -> tuple[Training, ...]:
-    """Trainings on shear flow that answer a side question."""
-    return models(SHEAR, kinds, suffix=suffix, train__updates_per_patch=SHORT, **changes)
+    """Trainings on shear flow that answer a side question, with shifts in every update."""
+    settings = {"train__shift": 1.0, "train__updates_per_patch": SHORT, **changes}
+    return models(SHEAR, kinds, suffix=suffix, **settings)
+
+
+def labelled(trainings: Iterable[Training], what: str) -> tuple[Training, ...]:
+    """The same, with what is special about them behind their labels."""
+    return tuple(replace(t, label=f"{t.label} ({what})") for t in trainings)
 
 
 def names(trainings: Iterable[Training]) -> tuple[str, ...]:
@@ -218,9 +226,10 @@ def _shear_flow() -> Study:
 
 
 def _seeds() -> Study:
-    own = short_models(KINDS)
-    for seed in (1, 2):
-        own += short_models(KINDS, suffix=f"-short-seed{seed}", train__seed=seed)
+    own: tuple[Training, ...] = ()
+    for seed in range(3):
+        changes = {"train__updates_per_patch": SHORT, "train__seed": seed}
+        own += models(SHEAR, KINDS, suffix=f"-seed{seed}", **changes)
     name = f"{SHEAR}-seeds"
     about = "the same in short, with three seeds"
     comparison = Comparison(name, names(own), ("8", *TELLING), start=DEVELOPED)
@@ -247,7 +256,7 @@ def _axial() -> Study:
 def _cvit() -> Study:
     """With the main study's budgets: its decoder is slow to learn, and cheap."""
     name, kinds = f"{SHEAR}-cvit", ("ckm", *FIXED)
-    made = {"model__name": "cvit", "model__size": "mini"}
+    made = {"model__name": "cvit", "model__size": "mini", "train__shift": 1.0}
     own = models(SHEAR, kinds, suffix="-cvit", **made)
     own = tuple(replace(t, rate_of=t.name) for t in own)
     about = "CViT, one flexible model against three fixed ones"
@@ -258,8 +267,7 @@ def _unit() -> Study:
     name = f"{SHEAR}-unit"
     kinds = ("csm", "fixed16")
     alone = models(SHEAR, kinds, suffix="-context", rate_of=SHEAR, model__unit="context")
-    own = models(SHEAR, kinds, rate_of=SHEAR)
-    own += tuple(replace(training, label=f"{training.label} (context)") for training in alone)
+    own = models(SHEAR, kinds, rate_of=SHEAR) + labelled(alone, "context")
     comparisons = (
         Comparison(name, names(own), TELLING, start=DEVELOPED),
         Comparison(f"{name}-growth", names(own), TELLING, start=16),
@@ -269,24 +277,27 @@ def _unit() -> Study:
 
 
 def _shifts() -> Study:
-    """All models both ways: which is better is seen on the validation split."""
-    name, label = f"{SHEAR}-shifts", "{} (no shifts)"
-    still = models(SHEAR, KINDS, suffix="-still", rate_of=SHEAR, train__shift=False)
-    still = tuple(replace(training, label=label.format(training.label)) for training in still)
-    own = models(SHEAR, KINDS, rate_of=SHEAR) + still
+    """All models three ways: which is best is seen on the validation split."""
+    name = f"{SHEAR}-shifts"
+    main = models(SHEAR, KINDS, rate_of=SHEAR)
+    still, shifted = (
+        labelled(models(SHEAR, KINDS, suffix=suffix, rate_of=SHEAR, train__shift=share), what)
+        for suffix, share, what in (("-still", 0.0, "no shifts"), ("-shifted", 1.0, "all shifted"))
+    )
+    own = main + still + shifted
+    flexible = names(main)[:2]
     comparisons = (
         Comparison(name, names(own), MAIN, start=DEVELOPED, split="valid"),
-        Comparison(f"{SHEAR}-still", names(still), ("4", "8", "16", "4-8-16"), start=DEVELOPED),
+        Comparison(f"{SHEAR}-still", flexible + names(still), STILL, start=DEVELOPED),
     )
-    about = "the main study's models, trained with shifts and without"
+    about = "the main study's models, with the grid shifted in half of the updates, in none, in all"
     return Study(name, about, own, comparisons)
 
 
 def _refine() -> Study:
     name, kinds = f"{SHEAR}-refine", ("csm", "fixed16")
     refined = short_models(kinds, suffix="-refine", model__refine=REFINED)
-    own = short_models(kinds)
-    own += tuple(replace(training, label=f"{training.label} (refined)") for training in refined)
+    own = short_models(kinds) + labelled(refined, "refined")
     about = "changes that small convolutions correct cell by cell, or as the patches decode them"
     return Study(name, about, own, (Comparison(name, names(own), TELLING, start=DEVELOPED),))
 
@@ -295,12 +306,12 @@ def _rules() -> Study:
     name = f"{SHEAR}-rules"
     own: tuple[Training, ...] = ()
     for label, suffix, changes in (
-        ("paper", "-paper", {"train__shift": False, "model__decoder": "paper"}),
-        ("keep", "-keep", {"train__shift": False}),
+        ("paper", "-paper", {"train__shift": 0.0, "model__decoder": "paper"}),
+        ("keep", "-keep", {"train__shift": 0.0}),
         ("keep, shifts", "-short", {}),
     ):
         made = short_models(("csm", "ckm", "fixed16"), suffix=suffix, **changes)
-        own += tuple(replace(t, label=f"{t.label} ({label})") for t in made)
+        own += labelled(made, label)
     schedules = (*PAIRS, "warmup:4-4-8-8:16", "warmup:4-4-8-8:16+shift")
     about = "decoder rules, and training with and without shifts"
     return Study(name, about, own, (Comparison(name, names(own), schedules, start=DEVELOPED),))
@@ -399,6 +410,7 @@ def _baselines() -> Study:
 
 def _budgeted(label: str, budget: str, changes: Mapping[str, Any], *, tuned: bool) -> Training:
     start = f"{SHEAR}-{label.replace(' ', '-')}"
+    changes = {"train.shift": 1.0, **changes}
     rate_of = f"{start}-windows" if tuned else None
     return Training(f"{start}-{budget}", SHEAR, changes, rate_of=rate_of, label=label)
 

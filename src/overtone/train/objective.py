@@ -35,8 +35,7 @@ def choices(
     for step in range(config.unroll):
         patch = draw_patch(config.seed, update, step, patches, config.patch_weights)
         sizes = per_axis(patch, ndim, "patch")
-        shift = draw_shift(config.seed, update, step, sizes) if config.shift else (0,) * ndim
-        drawn.append((patch, shift))
+        drawn.append((patch, draw_shift(config.seed, update, step, sizes, config.shift)))
     return drawn
 
 

@@ -35,8 +35,13 @@ def draw_patch(
     return patches[int(random.choice(len(patches), p=shares))]
 
 
-def draw_shift(seed: int, update: int, step: int, patch: tuple[int, ...]) -> tuple[int, ...]:
-    """The offset of the patch grid, below the patch along each axis."""
+def draw_shift(
+    seed: int, update: int, step: int, patch: tuple[int, ...], share: float = 1.0
+) -> tuple[int, ...]:
+    """The offset of the patch grid, below the patch along each axis; 0 but in a share of draws."""
+    # A stream of its own: the offsets of those that are moved don't depend on the share.
+    if stream(seed, "moved", update, step).random() >= share:
+        return (0,) * len(patch)
     random = stream(seed, "shift", update, step)
     return tuple(int(random.integers(size)) for size in patch)
 
