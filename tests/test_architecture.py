@@ -49,7 +49,7 @@ def test_dict_round_trip(make_domain):
     [
         (
             {"processor": "vitt"},
-            "processor is 'vitt'; expected one of vit, axial, swin, afno; did you mean 'vit'",
+            "processor is 'vitt'; expected one of vit, axial, swin, afno .did you mean 'vit'",
         ),
         ({"tokenizer": "cms"}, "expected one of fixed, csm, ckm"),
         ({"size": "8m"}, "expected one of nano, tiny, 7m, 25m, 100m"),

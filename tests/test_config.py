@@ -31,7 +31,7 @@ def test_a_file_and_the_written_yaml_agree(tmp_path):
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        ("train.bach=8", r"no setting 'train.bach'; did you mean 'train.batch'\?"),
+        ("train.bach=8", r"no setting 'train.bach' \(did you mean 'train.batch'\?\); "),
         ("train.batch=many", r"train.batch: .*integer.*given: 'many'"),
         ("train.batch=0", "train.batch: .*greater than or equal to 1"),
         ("model.tokenizer=cms", "model.tokenizer: .*'csm', 'ckm' or 'fixed'"),

@@ -56,7 +56,7 @@ class TrainingDiverged(OvertoneError):
 
 
 def suggest(name: str, known: Sequence[str]) -> str:
-    """`; did you mean 'x'?` for a name that is close to a known one, else nothing."""
+    """` (did you mean 'x'?)` for a name that is close to a known one, else nothing."""
     lowered = {entry.lower(): entry for entry in known}
     close = difflib.get_close_matches(name.lower(), list(lowered), n=1)
-    return f"; did you mean '{lowered[close[0]]}'?" if close else ""
+    return f" (did you mean '{lowered[close[0]]}'?)" if close else ""

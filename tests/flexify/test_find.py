@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 import overtone as ot
-from overtone.flexify.find import describe_candidates, find_decoder, find_encoder, nearest
+from overtone.flexify.find import describe_candidates, find_decoder, find_encoder
 
 
 @pytest.fixture
@@ -35,11 +35,6 @@ def test_candidates_are_those_that_can_be_meant(model):
 def test_long_lists_are_cut():
     model = nn.Sequential(*(nn.Conv1d(1, 1, 2, 2) for _ in range(11)))
     assert "and 3 more. Decoders found: none" in describe_candidates(model)
-
-
-def test_nearest():
-    assert nearest("patch_embd", ["patch_embed", "head"]) == "; did you mean 'patch_embed'?"
-    assert nearest("x", ["patch_embed"]) == ""
 
 
 def test_what_does_not_tile_is_refused():

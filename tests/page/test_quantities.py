@@ -41,6 +41,18 @@ def test_derived_quantities(make_source):
     assert measure(source, "csm", "pflop")[0].value == pytest.approx(0.00307)
 
 
+def test_the_mean_over_all_schedules(make_source, make_trained):
+    source = make_source([make_trained("csm", 0), make_trained("csm", 7, factor=2.0)])
+    for quantity in ("vrmse_10", "tokens", "seconds_per_step"):
+        runs = source.results.models[0].runs
+        each = [measure(source, f"csm:{run.schedule}", quantity)[0].value for run in runs]
+        found = measure(source, "csm:*", quantity)
+        assert found[0].value == pytest.approx(sum(each) / len(each))
+        assert list(found) == [0, 7]
+    with pytest.raises(PageError, match="no quantity 'vrmse10'"):
+        measure(source, "csm:*", "vrmse10")
+
+
 def test_seeds_are_told_apart(make_source, make_trained):
     source = make_source([make_trained("csm", 0), make_trained("csm", 7, factor=2.0)])
     found = measure(source, "csm:16", "vrmse_all")
@@ -57,7 +69,7 @@ def test_beyond_a_blow_up_there_is_nothing(make_source, make_trained):
 @pytest.mark.parametrize(
     ("operand", "quantity", "said"),
     [
-        ("csm:16", "vrmse10", "no quantity 'vrmse10'; did you mean 'vrmse_10'?"),
+        ("csm:16", "vrmse10", "no quantity 'vrmse10' (did you mean 'vrmse_10'?)"),
         ("csm:16", "vrmse@0", "step is '0'"),
         ("csm:16", "vrmse@end", "step is 'end'"),
         ("csm:16", "mass@3", "no law 'mass'; expected one of divergence"),

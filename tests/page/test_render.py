@@ -99,10 +99,10 @@ def test_numbers_follow_the_file(tmp_path, make_comparison, make_trained):
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        (f"rollout {NAME}", "no table 'rollout'; did you mean 'rollouts'?; there are next-step"),
+        (f"rollout {NAME}", "no table 'rollout' (did you mean 'rollouts'?); there are next-step"),
         ("rollouts", "table 'rollouts' takes at least one comparison; given: none"),
         (f"schedules {NAME} shear-flow-mini-axial", "takes one comparison; given: shear-flow"),
-        (f"rollouts {NAME} model=csm", "no option 'model'; did you mean 'models'?"),
+        (f"rollouts {NAME} model=csm", "no option 'model' (did you mean 'models'?)"),
         (f"setting {NAME} models=csm", "no option 'models'; it has none"),
         (f"rollouts {NAME} models=nobody", f"'{NAME}' has no model 'nobody'"),
         ("rollouts nothing", "no study makes a comparison 'nothing'"),

@@ -30,7 +30,7 @@ def test_seeds_are_one_row(make_source, make_trained):
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda s: s.models(["cms"]), "did you mean 'csm'?; there are csm; fixed4"),
+        (lambda s: s.models(["cms"]), "(did you mean 'csm'?); there are csm; fixed4"),
         (lambda s: s.chosen({"schedules": ("5",)}), "followed schedule '5'; there are 16, "),
         (lambda s: s.rollout("fixed4:16"), "no rollout 'fixed4:16'; expected fixed4:SCHEDULE"),
         (lambda s: s.rollout("fixed4"), "with one of 4"),

@@ -50,7 +50,7 @@ def test_what_was_not_run_says_so(render):
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        (f"numbr {NAME} a b", "no value 'numbr'; did you mean 'number'?"),
+        (f"numbr {NAME} a b", "no value 'numbr' (did you mean 'number'?)"),
         (f"change {NAME} csm:4 vrmse_10", "'value: change COMPARISON A B QUANTITY'"),
         (f"number {NAME} csm:4 vrmse_10 models=a", "'value: number COMPARISON A QUANTITY'"),
     ],

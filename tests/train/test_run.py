@@ -253,7 +253,7 @@ def test_a_baseline_trains_and_loads_by_name(small, tmp_path):
     train(config, tmp_path / "run", console=QUIET)
     assert ot.load(tmp_path / "run").name == "unet"
     assert train(config, tmp_path / "run", resume=True, console=QUIET).status == "finished"
-    with pytest.raises(ConfigError, match="no model 'unit'; did you mean 'unet'"):
+    with pytest.raises(ConfigError, match="no model 'unit' .did you mean 'unet'"):
         train(small(model__name="unit", **NO_NUMBERS), tmp_path / "other", console=QUIET)
 
 

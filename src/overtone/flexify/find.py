@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
 from torch import nn
 
 from overtone.acceptance import short_patch
-from overtone.errors import OvertoneError, PatchError
+from overtone.errors import OvertoneError, PatchError, suggest
 from overtone.flexify.layers import Conv, ConvTranspose
 
 MOST_LISTED = 8
@@ -76,17 +75,11 @@ def describe_candidates(model: nn.Module) -> str:
     return f"{found} Decoders found: {_list(decoders) or 'none'}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`"; did you mean …?"`, or nothing."""
-    close = get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean '{close[0]}'?" if close else ""
-
-
 def _named(model: nn.Module, name: str, role: str) -> nn.Module:
     modules = dict(model.named_modules())
     if name not in modules or not name:
         raise OvertoneError(
-            f"{role} '{name}' is no layer of {type(model).__name__}{nearest(name, modules)} "
+            f"{role} '{name}' is no layer of {type(model).__name__}{suggest(name, list(modules))}. "
             f"{describe_candidates(model)}"
         )
     return modules[name]

@@ -20,8 +20,7 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Tensor, nn
 
-from overtone.errors import PatchError
-from overtone.flexify.find import nearest
+from overtone.errors import PatchError, suggest
 from overtone.flexify.patching import Patching
 from overtone.ops.resize import interpolate
 
@@ -137,7 +136,7 @@ def _find_named(
         if not names:
             raise PatchError(
                 f"embeddings names {pattern!r}, which no parameter or buffer of the model has"
-                f"{nearest(pattern, tensors)}"
+                f"{suggest(pattern, list(tensors))}"
             )
         for name in names:
             _require_shape(name, tuple(tensors[name].shape), layout, ndim)

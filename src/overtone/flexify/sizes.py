@@ -16,8 +16,7 @@ from typing import Any
 from torch import nn
 
 from overtone.acceptance import short_patch
-from overtone.errors import PatchError
-from overtone.flexify.find import nearest
+from overtone.errors import PatchError, suggest
 from overtone.flexify.patching import Patching
 from overtone.flexify.swap import View
 
@@ -97,7 +96,7 @@ def find_sizes(
         if not names:
             raise PatchError(
                 f"follow names {pattern!r}, which no int or tuple of ints of the model has"
-                f"{nearest(pattern, stored)}"
+                f"{suggest(pattern, list(stored))}"
             )
         for name in names:
             _require_fit(name, stored[name], kind, expected.get(kind))
