@@ -11,6 +11,8 @@
 | `tokens`, `seconds_per_step` | `MODEL:SCHEDULE` | of the whole rollout; of one step |
 | `next_step` | `MODEL:PATCH` | VRMSE of one step from true frames |
 | `parameters`, `updates`, `minutes`, `pflop` | `MODEL` | the model and its training |
+
+`MODEL:*` is the mean over all schedules that the model followed.
 """
 
 from __future__ import annotations
@@ -22,11 +24,14 @@ from typing import Any
 from overtone.errors import suggest
 from overtone.page.blocks import PageError
 from overtone.page.sources import Source
+from overtone.report.series import mean
 from overtone.report.style import patch_name
 from overtone.report.summary import number
 from overtone.results import Estimate, Harmonics, ModelResult, NextStep, Run
 
 SEED = int | None
+EVERY = "*"
+"""In place of a schedule: the mean over all."""
 COUNTS = ("tokens", "parameters", "updates")
 
 
@@ -64,7 +69,7 @@ def measure(source: Source, operand: str, quantity: str) -> dict[SEED, Estimate]
 
     Args:
         source: the comparison.
-        operand: `MODEL`, `MODEL:SCHEDULE` or `MODEL:PATCH`, as the quantity needs.
+        operand: `MODEL`, `MODEL:SCHEDULE`, `MODEL:*` or `MODEL:PATCH`, as the quantity needs.
         quantity: see the module's table.
     """
     model, _, rest = operand.partition(":")
@@ -73,11 +78,19 @@ def measure(source: Source, operand: str, quantity: str) -> dict[SEED, Estimate]
         return {m.seed: OF_MODEL[quantity](m) for m in seeds}
     if quantity == "next_step":
         return {m.seed: _next_step(source, m, rest).vrmse for m in seeds}
+    steps = source.results.steps
+    if rest == EVERY:
+        return {
+            m.seed: plain(mean([_of_rollout(run, quantity, steps).value for run in m.runs]))
+            for m in seeds
+        }
     source.rollout(operand)  # refuses what is not there
     runs = {m.seed: run for m in seeds for run in m.runs if run.schedule == rest}
-    if quantity == "seconds_per_step":
-        return {seed: plain(run.seconds / source.results.steps) for seed, run in runs.items()}
-    return {seed: of_run(run, quantity) for seed, run in runs.items()}
+    return {seed: _of_rollout(run, quantity, steps) for seed, run in runs.items()}
+
+
+def _of_rollout(run: Run, quantity: str, steps: int) -> Estimate:
+    return plain(run.seconds / steps) if quantity == "seconds_per_step" else of_run(run, quantity)
 
 
 def of_run(run: Run, quantity: str) -> Estimate:
