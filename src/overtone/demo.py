@@ -31,9 +31,9 @@ from overtone.train.run import data_folder
 RECIPE = "shear-flow-mini"
 MODELS = ("fixed16", "csm")
 """Packaged models, without the recipe's name in front."""
-SCHEDULES = ("16", "16+shift", "4", "4-8-16", "4-8-16+shift")
+SCHEDULES = ("16", "16+shift", "8+shift", "4", "4-8-16", "4-8-16+shift")
 """Each model follows those that it can."""
-SHOWN = (("fixed16", "16"), ("csm", "16"), ("csm", "4-8-16"), ("csm", "4-8-16+shift"))
+SHOWN = (("fixed16", "16"), ("csm", "16"), ("csm", "4-8-16"), ("csm", "8+shift"))
 """Model and schedule of what is drawn side by side."""
 FIELD = "velocity_z"
 """The field that is drawn: a smooth one, in whose residual blocks are easy to see."""
