@@ -236,6 +236,17 @@ def _seeds() -> Study:
     return Study(name, about, own, (comparison,))
 
 
+def _long_seeds() -> Study:
+    kinds = ("csm", "fixed16")
+    own = models(SHEAR, kinds, rate_of=SHEAR)
+    for seed in (1, 2):
+        own += models(SHEAR, kinds, suffix=f"-long-seed{seed}", rate_of=SHEAR, train__seed=seed)
+    name = f"{SHEAR}-long-seeds"
+    about = "the main study's cycle and its rival, in full length, with three seeds"
+    comparison = Comparison(name, names(own), ("8+shift", *TELLING), start=DEVELOPED)
+    return Study(name, about, own, (comparison,))
+
+
 def _system(recipe_name: str, start: int, *, families: bool = False) -> Study:
     own = models(recipe_name, ("csm", *FIXED))
     about = "one flexible model against three fixed ones, on " + recipe_name.removesuffix("-mini")
@@ -438,6 +449,7 @@ STUDIES: dict[str, Study] = {
     for study in (
         _shear_flow(),
         _seeds(),
+        _long_seeds(),
         _axial(),
         _rules(),
         _cvit(),
