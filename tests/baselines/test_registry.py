@@ -79,7 +79,7 @@ def test_bad_names(make_domain):
     domain = make_domain()
     with pytest.raises(ot.OvertoneError, match="baseline is 'sinnet'.*did you mean 'sinenet'"):
         ot.baseline("sinnet", domain=domain)
-    with pytest.raises(ot.OvertoneError, match="size is 'minni'; expected one of paper, mini .did you"):
+    with pytest.raises(ot.OvertoneError, match="size is 'minni'; expected one of paper, mini .did"):
         ot.baseline("unet", domain=domain, size="minni")
     with pytest.raises(ot.OvertoneError, match="option of 'unet' is 'with'.*did you mean 'width'"):
         ot.baseline("unet", domain=domain, **{"with": 8})
