@@ -228,7 +228,7 @@ def _shear_flow() -> Study:
 def _seeds() -> Study:
     own: tuple[Training, ...] = ()
     for seed in range(3):
-        changes = {"train__updates_per_patch": SHORT, "train__seed": seed}
+        changes: dict[str, Any] = {"train__updates_per_patch": SHORT, "train__seed": seed}
         own += models(SHEAR, KINDS, suffix=f"-seed{seed}", **changes)
     name = f"{SHEAR}-seeds"
     about = "the same in short, with three seeds"
