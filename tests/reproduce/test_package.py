@@ -39,13 +39,15 @@ def test_a_packaged_model_is_the_trained_one_in_half_precision(trained, tmp_path
 
 
 def test_the_card_tells_the_evaluations_numbers(trained, tmp_path):
-    run, _, results = trained
+    run, config, results = trained
     package(run, results, "csm", "waves", tmp_path / "weights")
     text = (tmp_path / "weights" / "waves" / "README.md").read_text()
     for step in results.models[0].next_step:
         assert f"| {step.patch} | {step.vrmse.value:#.3g}" in text
     assert "kuramoto-sivashinsky-mini" in text
     assert "4 of 16 frames" in text
+    assert config.train.shift == 1
+    assert "shifted at random in 100 % of them" in text
     lines = (tmp_path / "weights" / "waves" / "metrics.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["update"] == 6
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from overtone.errors import ConfigError
 from overtone.reproduce import reproduce, tune
 from overtone.reproduce import run as run_module
-from overtone.reproduce.studies import Comparison, Study, Training, Untrained
+from overtone.reproduce.study import Comparison, Study, Training, Untrained
 from overtone.results import Results
 
 RECIPE = "kuramoto-sivashinsky-mini"

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from overtone.reproduce.studies import Training
+from overtone.reproduce.study import Training
 from overtone.reproduce.tune import RATES, best_rate, score, trials
 
 

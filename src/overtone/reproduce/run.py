@@ -29,7 +29,7 @@ from overtone.info import machine
 from overtone.progress import bars
 from overtone.report import write_report
 from overtone.reproduce.jobs import Job, run_jobs
-from overtone.reproduce.studies import Comparison, Study, Training
+from overtone.reproduce.study import Comparison, Study, Training
 from overtone.reproduce.tune import best_rate, trials
 from overtone.results import RESULTS, Results
 from overtone.samples import SAMPLES, Samples

@@ -7,123 +7,12 @@ each, a flexible one N for each of its patches, all on the same data and with th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from overtone.config import RunConfig, change
 from overtone.errors import ConfigError, suggest
 from overtone.recipes import recipe
-
-QUICK_TRAINING = {
-    "data.generate.trajectories": 8,
-    "valid.windows": 4,
-    "valid.rollouts": 2,
-    "valid.rollout_steps": 4,
-}
-"""Changes for a smoke run: little data and short validations."""
-QUICK_UPDATES = 8
-"""Of each patch in a smoke run."""
-
-
-@dataclass(frozen=True)
-class Training:
-    """One model of a study.
-
-    Attributes:
-        name: its run's folder; one name, one configuration, in all studies.
-        recipe: what to start from.
-        changes: dotted settings.
-        rate_of: name of the training whose trials choose its learning rate, often its own; None
-            for the recipe's.
-        label: its name in tables; models that differ in their seed alone share one.
-    """
-
-    name: str
-    recipe: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    rate_of: str | None = None
-    label: str = ""
-
-    def config(self) -> RunConfig:
-        """All of its settings."""
-        return change(recipe(self.recipe), {"log.tensorboard": False, **self.changes})
-
-    def quick(self) -> Training:
-        """The same with hardly any training, however its length was given."""
-        updates = {"train.updates_per_patch": QUICK_UPDATES}
-        if "train.updates" in self.changes:
-            updates["train.updates"] = QUICK_UPDATES
-        return self.renamed(self.name, {**QUICK_TRAINING, **updates})
-
-    def renamed(self, name: str, changes: Mapping[str, Any]) -> Training:
-        """The same under another name and with further changes."""
-        return replace(self, name=name, changes={**self.changes, **changes})
-
-
-@dataclass(frozen=True)
-class Untrained:
-    """A model without weights.
-
-    Attributes:
-        label: its name in tables.
-        baseline: as in `overtone.baselines.BASELINES`.
-        options: of the baseline.
-        context: frames that it looks back on.
-    """
-
-    label: str
-    baseline: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    context: int = 1
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One evaluation.
-
-    Attributes:
-        name: of its results.
-        models: names of trainings.
-        schedules: of the rollouts; each model follows those that it can.
-        steps: their length.
-        start: first frame of their context.
-        untrained: further models.
-        split: what it is evaluated on; `"valid"` for what decides on a default.
-    """
-
-    name: str
-    models: tuple[str, ...]
-    schedules: tuple[str, ...] = ()
-    steps: int = 40
-    start: int = 0
-    untrained: tuple[Untrained, ...] = ()
-    split: str = "test"
-
-
-@dataclass(frozen=True)
-class Study:
-    """A question.
-
-    Attributes:
-        name: of the command.
-        about: the question, in a line.
-        trainings: its models, the longest first, so that cores are busy to the end.
-        comparisons: its evaluations.
-    """
-
-    name: str
-    about: str
-    trainings: tuple[Training, ...]
-    comparisons: tuple[Comparison, ...]
-
-    def quick(self) -> Study:
-        """The same as a smoke run."""
-        return replace(
-            self,
-            trainings=tuple(training.quick() for training in self.trainings),
-            comparisons=tuple(replace(c, steps=min(c.steps, 12)) for c in self.comparisons),
-        )
-
+from overtone.reproduce.study import Comparison, Study, Training, Untrained
 
 KINDS: dict[str, dict[str, Any]] = {
     "csm": {"model.tokenizer": "csm"},
@@ -140,6 +29,8 @@ DEVELOPED = 32
 """Frame of shear flow at which the layers have rolled up."""
 SHORT = 200
 """Updates per patch of trainings that answer side questions."""
+SHIFTED = 1.0
+"""Share of shifted updates in trainings that answer side questions."""
 REFINED = 32
 """Width of the convolutions of models that have them."""
 MINUTES = 2.0
@@ -195,8 +86,8 @@ def models(
 def short_models(
     kinds: Iterable[str], *, suffix: str = "-short", **changes: Any
 ) -> tuple[Training, ...]:
-    """Trainings on shear flow that answer a side question, with shifts in every update."""
-    settings = {"train__shift": 1.0, "train__updates_per_patch": SHORT, **changes}
+    """Trainings on shear flow that answer a side question."""
+    settings = {"train__shift": SHIFTED, "train__updates_per_patch": SHORT, **changes}
     return models(SHEAR, kinds, suffix=suffix, **settings)
 
 
@@ -228,8 +119,8 @@ def _shear_flow() -> Study:
 def _seeds() -> Study:
     own: tuple[Training, ...] = ()
     for seed in range(3):
-        changes: dict[str, Any] = {"train__updates_per_patch": SHORT, "train__seed": seed}
-        own += models(SHEAR, KINDS, suffix=f"-seed{seed}", **changes)
+        suffix = f"-seed{seed}"
+        own += models(SHEAR, KINDS, suffix=suffix, train__updates_per_patch=SHORT, train__seed=seed)
     name = f"{SHEAR}-seeds"
     about = "the same in short, with three seeds"
     comparison = Comparison(name, names(own), ("8", *TELLING), start=DEVELOPED)
@@ -267,7 +158,7 @@ def _axial() -> Study:
 def _cvit() -> Study:
     """With the main study's budgets: its decoder is slow to learn, and cheap."""
     name, kinds = f"{SHEAR}-cvit", ("ckm", *FIXED)
-    made = {"model__name": "cvit", "model__size": "mini", "train__shift": 1.0}
+    made = {"model__name": "cvit", "model__size": "mini", "train__shift": SHIFTED}
     own = models(SHEAR, kinds, suffix="-cvit", **made)
     own = tuple(replace(t, rate_of=t.name) for t in own)
     about = "CViT, one flexible model against three fixed ones"
@@ -421,7 +312,7 @@ def _baselines() -> Study:
 
 def _budgeted(label: str, budget: str, changes: Mapping[str, Any], *, tuned: bool) -> Training:
     start = f"{SHEAR}-{label.replace(' ', '-')}"
-    changes = {"train.shift": 1.0, **changes}
+    changes = {"train.shift": SHIFTED, **changes}
     rate_of = f"{start}-windows" if tuned else None
     return Training(f"{start}-{budget}", SHEAR, changes, rate_of=rate_of, label=label)
 

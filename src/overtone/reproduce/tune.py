@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from overtone.reproduce.studies import Training
+from overtone.reproduce.study import Training
 from overtone.train.run import SUMMARY
 
 RATES = (1e-3, 2e-3, 4e-3)
