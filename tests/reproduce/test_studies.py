@@ -76,14 +76,6 @@ def test_all_baselines_have_the_same_budget(name):
     assert all(budget == budgets[0] for budget in budgets)
 
 
-@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
-def test_a_quick_study_is_the_same_in_small(study):
-    quick = study.quick()
-    assert [t.name for t in quick.trainings] == [t.name for t in study.trainings]
-    assert all(t.config().num_updates <= 8 * len(t.config().model.patches) for t in quick.trainings)
-    assert max(c.steps for c in quick.comparisons) <= 12
-
-
 def test_an_unknown_study_is_named():
     with pytest.raises(ConfigError, match="did you mean 'shear-flow-mini-axial'"):
         find_study("shear-flow-mini-axail")
