@@ -15,7 +15,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export TORCHINDUCTOR_CACHE_DIR := $(CURDIR)/.cache/inductor
 export OVERTONE_CACHE := $(CURDIR)/.cache/overtone
 
-.PHONY: help setup demo test test-all test-slow lint format types bench pictures page clean
+.PHONY: help setup demo test test-all test-slow lint format types bench pictures reproduce page clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,8 +65,11 @@ bench: $(STAMP) ## the benchmarks; JSON goes to results/
 pictures: $(STAMP) ## the pictures of docs/data, from data made on the spot
 	$(BIN)/python benchmarks/pictures.py
 
+reproduce: $(STAMP) ## a study: make reproduce STUDY=NAME [QUICK=1]; without a name, their list
+	$(BIN)/python -m studies $(if $(STUDY),run $(STUDY) $(if $(QUICK),--quick,--results results),list)
+
 page: $(STAMP) ## the tables, numbers and pictures of docs/results.md and the README, from results/
-	$(BIN)/overtone page docs/results.md README.md --figures docs/images
+	$(BIN)/python -m studies page docs/results.md README.md --figures docs/images
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) .cache demo .pytest_cache .hypothesis .ruff_cache

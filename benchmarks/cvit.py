@@ -23,9 +23,9 @@ from rich.progress import track
 from rich.table import Table
 
 import overtone as ot
-from overtone.flops import call_flops
-from overtone.info import machine
-from overtone.models import build_cvit
+from overtone.models.cvit import build_cvit
+from overtone.models.flops import call_flops
+from overtone.version import machine
 
 DOMAIN = ot.Domain(
     (128, 256), (1.0, 2.0), "periodic", ("tracer", "pressure", "velocity_x", "velocity_z"), 0.1

@@ -23,7 +23,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from overtone.data import FieldSpec, Header, Storage, WellFolder, collate, write_well
-from overtone.info import machine
+from overtone.version import machine
 
 FIELDS = {FieldSpec("tracer"): 0, FieldSpec("pressure"): 0, FieldSpec("velocity", 1): 1}
 

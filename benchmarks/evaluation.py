@@ -26,7 +26,7 @@ from rich.console import Console
 import overtone as ot
 from overtone.data import FieldSpec, Header, WellWriter
 from overtone.evaluate import evaluate
-from overtone.info import machine
+from overtone.version import machine
 
 SHAPE = (32, 32)
 FIELDS = (FieldSpec("pressure"), FieldSpec("velocity", 1))

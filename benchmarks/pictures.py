@@ -11,9 +11,9 @@ from pathlib import Path
 
 from rich.progress import track
 
-from overtone.data import generate
-from overtone.data.show import picture
+from overtone.report.figures.data import picture
 from overtone.solvers import SYSTEMS
+from overtone.solvers.datasets import generate
 
 FRAMES = {
     "turbulent_radiative_layer_2D": 101,

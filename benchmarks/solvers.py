@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from overtone.info import machine
 from overtone.solvers import SYSTEMS
+from overtone.version import machine
 
 SEED = 0
 BATCH = {"supernova_explosion": 4, "turbulence_gravity_cooling": 4, "active_matter": 4}

@@ -26,11 +26,11 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from overtone.config import change
-from overtone.info import machine
-from overtone.recipes import recipe
+from overtone.train.config import change
 from overtone.train.journal import read_journal
+from overtone.train.recipes import recipe
 from overtone.train.run import train
+from overtone.version import machine
 
 RECIPE = "shear-flow-mini"
 WARM_UP = 12

@@ -1,11 +1,16 @@
 """Shared fixtures: small domains, small models, repeatable randomness."""
 
+import os
+
+# Some virtual machines announce AMX and then trap its instructions, which bfloat16 would use.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+
 import pytest
 import torch
 from hypothesis import settings
 
 import overtone as ot
-from overtone import cli
+from overtone.cli import app
 from overtone.metrics.spectrum import wavenumber_norm
 
 settings.register_profile("overtone", deadline=None, max_examples=40, derandomize=True)
@@ -79,7 +84,7 @@ def overtone(monkeypatch, capsys):
     def run(*arguments):
         monkeypatch.setattr("sys.argv", ["overtone", *map(str, arguments)])
         with pytest.raises(SystemExit) as caught:
-            cli.main()
+            app.main()
         output = capsys.readouterr()
         return caught.value.code or 0, output.out + output.err
 

@@ -6,62 +6,88 @@ import json
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import overtone as ot
-from overtone.cli import app
-from overtone.results import Results
+from overtone.cli.app import app
+from overtone.evaluate.results import Results
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "overtone"
+STUDIES = ROOT / "studies"
 
-# Imports point one way: a module may import from its own layer's package and from layers above it.
+# The layers of docs/architecture.md, lowest first: imports point down, or sideways in no circle.
 LAYERS = [
-    {"errors", "version", "cache", "progress", "atomic", "pretrained"},
-    {"domain", "results"},
-    {"grid", "samples", "diagnosis"},
-    {"schedules"},
-    {"ops", "acceptance"},
-    {"tokenizers", "processors", "solvers", "metrics", "normalize", "storage", "theory"},
-    {"model"},
-    {"architecture", "data", "baselines", "refine"},
-    {"emulator", "models", "rollout", "flops", "flexify"},
-    {"info", "loading", "config", "theory_figure"},
-    {"recipes"},
+    {"errors", "files", "version", "progress"},
+    {"domain", "grid", "schedules", "normalize", "ops", "theory"},
+    {"models", "solvers", "data", "metrics"},
+    {"flexify", "baselines"},
+    {"rollout"},
     {"train", "evaluate"},
-    {"report", "diagnose"},
-    {"diagnose_figure", "reproduce"},
-    {"page"},
-    {"demo", "cli_data", "cli_train", "cli_evaluate", "cli_diagnose", "cli_report"}
-    | {"cli_reproduce", "cli_page"},
+    {"report"},
     {"cli"},
-    {"__main__", "__init__"},
+    {"studies"},
 ]
+FACE = {"__init__", "__main__"}  # the package's own: what it exports, and `python -m overtone`
 
 
 def unit(path):
-    """The top-level name that a file belongs to."""
+    """The room that a file belongs to: a package, or a flat module."""
+    if path.is_relative_to(STUDIES):
+        return "studies"
     relative = path.relative_to(PACKAGE)
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
 
 
 def imported_units(path):
+    """Rooms that a file imports, at its top or within a function."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("overtone"):
-            yield [*node.module.split("."), "__init__"][1]
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in names:
+            top, _, rest = name.partition(".")
+            if top == "studies":
+                yield "studies"
+            elif top == "overtone":
+                yield rest.partition(".")[0] or "__init__"
 
 
 def files():
     return sorted(PACKAGE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_point_one_way(path):
+def graph():
+    """Room -> rooms that its files import."""
+    found = {name: set() for layer in LAYERS for name in layer}
+    for path in (*files(), *STUDIES.rglob("*.py")):
+        if unit(path) not in FACE:
+            found[unit(path)] |= {*imported_units(path)} - {unit(path)}
+    return found
+
+
+def test_imports_point_one_way():
     rank = {name: i for i, layer in enumerate(LAYERS) for name in layer}
-    for other in imported_units(path):
-        assert other == unit(path) or rank[other] < rank[unit(path)], f"{path.name}: {other}"
+    assert len(LAYERS) <= 9
+    for room, others in graph().items():
+        above = {other for other in others if rank[other] > rank[room]}
+        assert not above, f"{room} imports {above}"
+    TopologicalSorter(graph()).prepare()  # raises if rooms import each other in a circle
+
+
+def test_the_layers_are_those_of_the_picture():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    picture = re.search(r"```layers\n(.*?)```", page, flags=re.S).group(1)
+    drawn = [set(re.findall(r"[a-z_]+", line.partition("|")[0])) for line in picture.splitlines()]
+    assert drawn == LAYERS[::-1]
+
+
+def test_the_house_keeps_its_size():
+    flat = sorted(path.stem for path in PACKAGE.glob("*.py"))
+    assert len(flat) <= 12, flat
+    assert len(files()) <= 150
 
 
 def run_python(code):
@@ -74,7 +100,9 @@ def test_importing_overtone_is_light():
     loaded = set(run_python(f"import sys, overtone; {show}"))
     torch_alone = set(run_python(f"import sys, torch; {show}"))
     assert loaded - torch_alone - sys.stdlib_module_names == {"overtone"}
-    assert "torch._dynamo" not in run_python("import sys, overtone; print(*sys.modules)")
+    modules = run_python("import sys, overtone; print(*sys.modules)")
+    assert "torch._dynamo" not in modules
+    assert len([name for name in modules if name.partition(".")[0] == "overtone"]) <= 45
 
 
 def test_no_module_outside_train_imports_distributed():
@@ -93,28 +121,41 @@ def test_the_list_of_commands():
         "diagnose",
         "evaluate",
         "info",
-        "page",
         "report",
-        "reproduce",
         "rollout",
         "theory",
         "train",
     ]
 
 
-def test_every_module_has_a_test_file():
-    untested = {"__init__", "__main__", "version", "errors"}
-    tests = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
-    covered = {"attention": "transformer", "vit": "transformer", "axial": "transformer",
-               "convolution": "tokenizers", "fixed": "tokenizers", "kernel": "tokenizers",
-               "stride": "tokenizers", "base": "shear_flow", "cache": "cli", "info": "cli",
-               "progress": "cli", "card": "package",
-               "atomic": "writer", "handles": "well", "scan": "stats",
-               "interstellar": "supernova_explosion", "cvit_parts": "cvit",
-               "cvit_architecture": "cvit"}  # fmt: skip
-    for path in files():
-        if path.stem not in untested:
-            assert f"test_{covered.get(path.stem, path.stem)}" in tests, path
+# Modules whose tests are those of another: what they do shows there.
+COVERED = {
+    "models/processors/attention": "models/processors/test_transformer",
+    "models/cvit/parts": "models/cvit/test_model",
+    "models/cvit/architecture": "models/cvit/test_model",
+    "studies/card": "studies/test_package",
+    "solvers/base": "solvers/test_shear_flow",
+    "solvers/interstellar": "solvers/test_supernova_explosion",
+    "data/handles": "data/test_well",
+    "cli/app": "cli/test_cli",
+    "progress": "cli/test_cli",
+    "version": "cli/test_cli",
+}
+UNTESTED = {"__main__", "errors"}
+
+
+@pytest.mark.parametrize(
+    "path", [*files(), *sorted(STUDIES.rglob("*.py"))], ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_every_module_has_its_test_file(path):
+    """That of src/overtone/a/b.py is tests/a/test_b.py, of studies/a.py tests/studies/test_a.py."""
+    if path.stem == "__init__" or path == STUDIES / "__main__.py":
+        return
+    own = path.relative_to(ROOT if path.is_relative_to(STUDIES) else PACKAGE).with_suffix("")
+    if str(own) in UNTESTED:
+        return
+    name = COVERED.get(str(own), str(own.parent / f"test_{own.name}"))
+    assert (ROOT / "tests" / f"{name}.py").is_file(), f"{own} has no tests/{name}.py"
 
 
 def test_the_readme_example_is_the_example_file():

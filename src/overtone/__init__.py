@@ -1,10 +1,8 @@
 """Overtone: transformer emulators of PDEs, one model for many patch sizes, clean long rollouts."""
 
-from overtone.architecture import Architecture
 from overtone.baselines import Baseline
 from overtone.baselines import create as baseline
 from overtone.domain import Boundary, Domain, Window
-from overtone.emulator import Emulator, build
 from overtone.errors import (
     CheckpointError,
     DataError,
@@ -14,7 +12,9 @@ from overtone.errors import (
     RolloutDiverged,
 )
 from overtone.flexify import FlexibleStepper, flexify, patch
-from overtone.loading import load_model as load
+from overtone.models.architecture import Architecture
+from overtone.models.emulator import Emulator, build
+from overtone.models.storage import load_model as load
 from overtone.rollout import Stepper, rollout
 from overtone.schedules import (
     Bursts,

@@ -60,7 +60,7 @@ def test_shifts_turn_phases_so_the_layer_does_not_commute_with_them():
 
 
 def test_shifting_the_grid_is_shifting_the_fields_the_other_way(make_baseline, make_window):
-    model = make_baseline("afno", patch=4)
+    model = make_baseline("afno_net", patch=4)
     window = make_window(model.domain)
     rolled = ot.Window(window.fields.roll((-3, -1), (-2, -1)), model.domain)
     expected = model(rolled).roll((3, 1), (-2, -1))
@@ -73,7 +73,7 @@ def test_on_walls_a_shifted_grid_starts_earlier_and_covers_all(
     make_baseline, make_domain, make_window
 ):
     domain = make_domain((16, 24), "wall")
-    model = make_baseline("afno", domain, patch=4)
+    model = make_baseline("afno_net", domain, patch=4)
     window = make_window(domain)
     frame = model(window, 4, 1)
     assert frame.shape == (2, 2, 16, 24)
@@ -82,6 +82,6 @@ def test_on_walls_a_shifted_grid_starts_earlier_and_covers_all(
 
 def test_bad_numbers(make_baseline, make_domain, make_window):
     with pytest.raises(ot.OvertoneError, match="does not split into 5 diagonal blocks"):
-        make_baseline("afno", diagonal_blocks=5)
+        make_baseline("afno_net", diagonal_blocks=5)
     with pytest.raises(ot.PatchError, match="patch 16 does not fit axis 0 of 8 cells"):
-        make_baseline("afno", make_domain((8, 32)), patch=16)
+        make_baseline("afno_net", make_domain((8, 32)), patch=16)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import overtone as ot
-from overtone.baselines import BASELINES, Baseline
-from overtone.flops import call_flops
+from overtone.baselines import BASELINES, Baseline, find
+from overtone.models.flops import call_flops
 from overtone.normalize import statistics
 
 # FFNO's twelve modes need at least 22 cells; here it has as many as the grid.
@@ -26,7 +26,7 @@ def change_loss(model, fields, domain):
 
 @pytest.mark.parametrize(
     "name",
-    ["fno", "tfno", "ffno", "unet", "cnext_unet", "afno", "sinenet",
+    ["fno", "tfno", "ffno", "unet", "cnext_unet", "afno_net", "sinenet",
      pytest.param("transolver", marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_two_windows_are_learned_by_heart(make_baseline, make_domain, waves, name):
@@ -87,7 +87,9 @@ def test_on_periodic_domains_shifts_commute(make_baseline, make_domain, make_win
 
 
 @pytest.mark.parametrize("shape", [(17, 22), (9, 31)])
-@pytest.mark.parametrize("name", ["unet", "cnext_unet", "sinenet", "afno", "transolver", "ffno"])
+@pytest.mark.parametrize(
+    "name", ["unet", "cnext_unet", "sinenet", "afno_net", "transolver", "ffno"]
+)
 def test_any_grid_is_padded_and_cropped(make_baseline, make_domain, make_window, name, shape):
     for boundaries in ("periodic", "wall"):
         domain = make_domain(shape, boundaries)
@@ -126,7 +128,9 @@ def test_the_change_is_in_units_of_the_context(make_baseline, make_window, learn
     assert torch.allclose(model(window), frame, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["cnext_unet", "afno", "transolver", "sinenet", "ffno", "unet"])
+@pytest.mark.parametrize(
+    "name", ["cnext_unet", "afno_net", "transolver", "sinenet", "ffno", "unet"]
+)
 def test_checkpointing_changes_no_gradient(make_baseline, make_window, name):
     model = make_baseline(name).train()
     window = make_window(model.domain)
@@ -162,14 +166,14 @@ def test_rolls_out_like_any_model(make_baseline, make_window, learned):
     assert all(frame.shape == (2, 2, 16, 24) for frame in frames)
 
 
-@pytest.mark.parametrize("name", ["unet", "transolver", "afno"])
+@pytest.mark.parametrize("name", ["unet", "transolver", "afno_net"])
 def test_flops_are_counted(make_baseline, name):
     model = make_baseline(name)
     once = call_flops(model, model.domain, model.patches[0], frames=3)
     assert 0 < once < call_flops(model, model.domain, model.patches[0], frames=3, training=True)
 
 
-@pytest.mark.parametrize("name", ["unet", "ffno", "afno", "fno"])
+@pytest.mark.parametrize("name", ["unet", "ffno", "afno_net", "fno"])
 def test_half_precision_gives_about_the_same(make_baseline, make_window, name):
     model = make_baseline(name)
     window = make_window(model.domain)
@@ -222,6 +226,6 @@ def test_folders_that_were_edited(make_baseline, tmp_path, change, message):
 
 
 def test_each_says_what_it_assumes():
-    periodic = {name for name, kind in BASELINES.items() if kind.assumes_periodic}
-    assert periodic == {"fno", "tfno", "ffno", "afno", "coarse_solver"}
-    assert [name for name, kind in BASELINES.items() if kind.patched] == ["afno"]
+    periodic = {name for name in BASELINES if find(name).assumes_periodic}
+    assert periodic == {"fno", "tfno", "ffno", "afno_net", "coarse_solver"}
+    assert [name for name in BASELINES if find(name).patched] == ["afno_net"]

@@ -6,14 +6,14 @@ import torch
 import yaml
 
 import overtone as ot
-from overtone.data import FieldSpec, WellFolder, compute_stats, scan, write_stats, write_well
+from overtone.data import FieldSpec, WellFolder, compute_stats, write_stats, write_well
 from overtone.data.stats import ALL_NAMES, Moments
 
 
 @pytest.mark.parametrize("block", [1, 32_000_000])
 @pytest.mark.parametrize("shape", [(7,), (6, 8)])
 def test_against_numpy(make_folder, monkeypatch, shape, block):
-    monkeypatch.setattr(scan, "BLOCK_BYTES", block)
+    monkeypatch.setattr("overtone.data.stats.BLOCK_BYTES", block)
     folder, values = make_folder(shape=shape)
     stats = compute_stats(folder)
     assert tuple(stats) == ALL_NAMES

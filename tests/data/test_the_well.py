@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from overtone.data import FieldSpec, WellFolder, generate, write_stats
+from overtone.data import FieldSpec, WellFolder, write_stats
 from overtone.solvers import ShearFlow
+from overtone.solvers.datasets import generate
 
 the_well = pytest.importorskip("the_well.data")
 pytestmark = pytest.mark.well

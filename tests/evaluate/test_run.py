@@ -1,6 +1,10 @@
-"""The evaluation as a whole."""
+"""The evaluation as a whole.
+
+Pieces of work side by side.
+"""
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -8,13 +12,14 @@ import torch
 from torch import nn
 
 import overtone as ot
-from overtone.data import Header, WellFolder, generate, write_well
+from overtone.data import Header, WellFolder, write_well
 from overtone.errors import OvertoneError
 from overtone.evaluate import Candidate, evaluate
+from overtone.evaluate.results import Results, Samples
+from overtone.evaluate.run import one_core, spread_over_cores
 from overtone.metrics import vrmse
-from overtone.results import Results
-from overtone.samples import Samples
 from overtone.solvers import ShearFlow
+from overtone.solvers.datasets import generate
 
 
 def test_another_grid_than_in_training_is_noted(emulator, toy):
@@ -221,3 +226,41 @@ def test_the_solver_of_the_data_is_right_and_coarser_ones_are_not(tmp_path):
     errors = {model.name: model.runs[0].vrmse_all.value for model in results.models}
     assert errors["1"] < 1e-3 < errors["2"]
     assert results.models[0].runs[0].flops == 0
+
+
+def test_one_core_gives_the_others_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(RuntimeError), one_core():
+            assert torch.get_num_threads() == 1
+            raise RuntimeError
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_results_are_in_order_and_pieces_do_run_at_once():
+    meeting = threading.Barrier(2, timeout=30)
+
+    def work(item):
+        if item < 2:
+            meeting.wait()  # only two at once get past this
+        return item, torch.get_num_threads()
+
+    found = spread_over_cores(work, range(5), workers=2, stop=lambda: None)
+    assert found == [(item, 1) for item in range(5)]
+
+
+def test_a_failure_stops_the_others_and_is_told():
+    stopped = threading.Event()
+
+    def work(item):
+        if item == 0:
+            raise ValueError("bad")
+        stopped.wait(30)
+        return item
+
+    with pytest.raises(ValueError, match="bad"):
+        spread_over_cores(work, range(50), workers=2, stop=stopped.set)
+    assert stopped.is_set()

@@ -10,8 +10,8 @@ from torch import nn
 import overtone as ot
 from overtone.flexify.layers import RowOrder
 from overtone.grid import PatchGrid
+from overtone.models.tokenizers import TOKENIZERS
 from overtone.ops.resize import interpolation_matrix
-from overtone.tokenizers import TOKENIZERS
 
 K, D, C = 4, 5, 2
 

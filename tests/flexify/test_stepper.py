@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import overtone as ot
-from overtone.flops import call_flops
+from overtone.models.flops import call_flops
 from overtone.normalize import statistics
 
 

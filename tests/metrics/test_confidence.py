@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from overtone.errors import OvertoneError
-from overtone.metrics.confidence import bootstrap, estimate, estimates
+from overtone.evaluate.results import estimate, estimates
+from overtone.metrics.confidence import bootstrap
 
 
 def test_a_plain_loop_over_the_same_draws_gives_the_same():

@@ -1,8 +1,11 @@
+""" """
+
 import pytest
 import torch
 
+import overtone as ot
 from overtone.ops import constants
-from overtone.ops.constants import constant
+from overtone.ops.constants import constant, full_precision
 from overtone.ops.resize import pi_resize
 
 calls = []
@@ -45,3 +48,20 @@ def test_a_model_does_not_make_its_constants_again(make_model, make_window, monk
     model(window, patch=4)
     assert constants._kept.keys() == kept.keys()
     assert len(kept) > 2
+
+
+def test_products_stay_in_full_precision():
+    x = torch.randn(8, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (x @ x).dtype == torch.bfloat16
+        with full_precision(x):
+            assert (x @ x).dtype == torch.float32
+
+
+def test_meta_tensors_are_accepted(make_model, make_domain):
+    """FLOPs are counted there."""
+    with torch.device("meta"):
+        model = make_model(tokenizer="ckm").train()
+        fields = torch.empty(1, 3, 2, 32, 48)
+    change, _ = model.predict_change(ot.Window(fields, make_domain()), 4)
+    assert change.shape == fields.shape

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from overtone.domain import Domain
-from overtone.results import (
+from overtone.evaluate.results import (
     Data,
     Estimate,
     Harmonics,
@@ -16,8 +16,8 @@ from overtone.results import (
     ResidualSpectrum,
     Results,
     Run,
+    Samples,
 )
-from overtone.samples import Samples
 from overtone.schedules import parse_schedule
 
 SCHEDULES = ("16", "16+shift", "4-8-16", "4")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overtone.errors import DataError
+from overtone.evaluate.results import Estimate
 from overtone.report.series import (
     domain_of,
     mean_by_step,
@@ -17,7 +18,6 @@ from overtone.report.series import (
     series,
     spread,
 )
-from overtone.results import Estimate
 
 
 def test_models_that_share_a_name_are_one_series(make_model, make_results):

@@ -7,7 +7,8 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from overtone.report import bands, dial, errors, growth, style
+from overtone.report import style
+from overtone.report.figures import dial, steps
 from overtone.report.style import assign, fit_scale, looks, new_figure, save, short, text
 
 
@@ -48,8 +49,8 @@ def test_a_schedule_has_one_colour_in_every_figure(make_results):
     results = make_results()
     known = looks(results)
     lines = [
-        *errors.rollout_errors(results).axes[0].get_lines(),
-        *growth.harmonic_growth(results).axes[0].get_lines(),
+        *steps.rollout_errors(results).axes[0].get_lines(),
+        *steps.harmonic_growth(results).axes[0].get_lines(),
     ]
     for name in ("16", "16+shift", "4-8-16", "4"):
         same = [line for line in lines if line.get_color() == known[name].colour
@@ -59,14 +60,14 @@ def test_a_schedule_has_one_colour_in_every_figure(make_results):
     points = [container.lines[0] for container in dial.rollout_dial(results).axes[0].containers]
     for name, point in zip(("16", "16+shift", "4-8-16", "4"), points, strict=True):
         assert point.get_color() == known[name].colour
-    groups = [c for c in bands.band_errors(results).axes[0].containers if hasattr(c, "patches")]
+    groups = [c for c in steps.band_errors(results).axes[0].containers if hasattr(c, "patches")]
     assert to_rgb(groups[0].patches[0].get_facecolor()[:3]) == to_rgb(known["16"].colour)
     assert to_rgb(groups[1].patches[0].get_edgecolor()[:3]) == to_rgb(known["16"].colour)
 
 
 def test_settings_of_the_caller_stay(make_results):
     before = dict(matplotlib.rcParams)
-    errors.rollout_errors(make_results())
+    steps.rollout_errors(make_results())
     assert dict(matplotlib.rcParams) == before
 
 
@@ -93,7 +94,7 @@ def test_scales_are_logarithmic_where_values_span_enough():
 
 def test_the_same_figure_gives_the_same_files(make_results, tmp_path):
     for folder in ("a", "b"):
-        save(errors.rollout_errors(make_results()), tmp_path / folder, "errors")
+        save(steps.rollout_errors(make_results()), tmp_path / folder, "errors")
     for name in ("errors.png", "errors.svg"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 

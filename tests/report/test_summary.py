@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from overtone.evaluate.results import Estimate
 from overtone.report.summary import interval, number, sentences
-from overtone.results import Estimate
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import torch
 from numpy.polynomial import chebyshev as cheb
 
 import overtone as ot
-from overtone.ops.chebyshev import chebyshev_nodes, differentiation_matrix, quadrature_weights
 from overtone.solvers import RayleighBenard
+from overtone.solvers.channel import chebyshev_nodes, differentiation_matrix, quadrature_weights
 
 CRITICAL = 1707.76
 ROLL = 2  # pairs of rolls in the box: k = π, next to the critical wavenumber 3.117

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from overtone.config import change
-from overtone.data.generate import build_system, generate
-from overtone.recipes import recipe
+from overtone.solvers.datasets import build_system, generate
+from overtone.train.config import change
+from overtone.train.recipes import recipe
 
 SMALL = {
     "data.workers": 0,

@@ -1,13 +1,19 @@
-"""metrics.jsonl."""
+"""metrics.jsonl.
 
+`overtone info RUN`.
+"""
+
+import io
 import json
 import math
 
 import pytest
+from rich.console import Console
 
-from overtone.config import LogConfig
-from overtone.errors import DataError
-from overtone.train.journal import Journal, read_journal
+from overtone.errors import ConfigError, DataError
+from overtone.train.config import LogConfig
+from overtone.train.journal import Journal, describe, read_journal
+from overtone.train.run import train
 
 PLAIN = LogConfig(tensorboard=False)
 
@@ -54,3 +60,19 @@ def test_tensorboard_gets_the_numbers(tmp_path):
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     (event,) = events.Scalars("valid/vrmse/4")
     assert (event.step, event.value) == (7, 0.25)
+
+
+def test_a_run_is_described_from_its_folder(small, tmp_path):
+    train(small(), tmp_path / "run", console=Console(file=io.StringIO()))
+    rows = describe(tmp_path / "run")
+    assert rows["status"] == "finished"
+    assert rows["progress"] == "12 of 12 updates"
+    assert "patch 4: 0." in rows["validation VRMSE"]
+    assert rows["checkpoints"] == "update-00000008, update-00000012"
+    (tmp_path / "run/summary.json").unlink()
+    assert "without notice" in describe(tmp_path / "run")["status"]
+
+
+def test_another_folder_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="is not a run"):
+        describe(tmp_path)

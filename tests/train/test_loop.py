@@ -8,15 +8,15 @@ from rich.console import Console
 from torch import nn
 
 import overtone as ot
-from overtone.config import OptimizerConfig, TrainConfig, change
-from overtone.flops import call_flops
-from overtone.recipes import recipe
-from overtone.storage import load_folder
+from overtone.models.flops import call_flops
+from overtone.models.storage import load_folder
+from overtone.train.config import OptimizerConfig, TrainConfig, change
 from overtone.train.console import Display
 from overtone.train.journal import read_journal
 from overtone.train.loop import Parts, Trainer, update_flops
 from overtone.train.objective import choices, losses
 from overtone.train.parallel import Ranks
+from overtone.train.recipes import recipe
 from overtone.train.run import make_model, read, train
 from overtone.train.state import learning_rate, make_optimizer
 from overtone.train.validate import Validator

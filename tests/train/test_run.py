@@ -101,7 +101,7 @@ def test_a_kill_in_the_middle_of_a_checkpoint_loses_nothing_before_it(small, sta
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    finish(scratch, final, state)\n"
         "checkpoint._finish = killed\n"
-        "from overtone.cli import main\n"
+        "from overtone.cli.app import main\n"
         "main()\n"
     )
     process = start(config, tmp_path / "parts", code=code)
@@ -125,7 +125,7 @@ def limited(self):
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
     save(self)
 Trainer.save = limited
-from overtone.cli import main
+from overtone.cli.app import main
 main()
 """
 
@@ -190,7 +190,7 @@ def test_a_context_longer_than_the_trajectories(small, tmp_path):
 
 def test_data_with_other_fields_than_the_checkpoint(small, tmp_path):
     train(small(train__updates=4), tmp_path / "run", console=QUIET)
-    from overtone.data.generate import build_system, generate
+    from overtone.solvers.datasets import build_system, generate
 
     other = generate(
         build_system("gray_scott", grid=(16, 16)), tmp_path / "other", trajectories=4, steps=8,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from overtone.config import OptimizerConfig
+from overtone.train.config import OptimizerConfig
 from overtone.train.state import (
     Average,
     Progress,

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from overtone.config import ValidConfig
 from overtone.data import WellFolder
+from overtone.train.config import ValidConfig
 from overtone.train.parallel import Ranks
 from overtone.train.validate import Validation, Validator, spread
 

@@ -28,8 +28,8 @@ from overtone.baselines.layers import CONVOLUTIONS, TRANSPOSED
 from overtone.domain import Domain, PerAxis, per_axis
 from overtone.errors import OvertoneError, PatchError
 from overtone.grid import PatchGrid
+from overtone.ops.constants import full_precision
 from overtone.ops.padding import take
-from overtone.ops.precision import full_precision
 
 SHRINKAGE = 0.01
 """Modes smaller than this are set to zero, larger ones moved towards it."""
@@ -51,7 +51,7 @@ class AFNO(Network):
         expansion: channels inside the MLP, in units of `width`.
     """
 
-    name = "afno"
+    name = "afno_net"
     sizes: ClassVar[Sizes] = {
         "paper": {"patch": 16, "width": 384, "blocks": 14, "diagonal_blocks": 8, "expansion": 4},
         "mini": {"patch": 8, "width": 96, "blocks": 4, "diagonal_blocks": 4, "expansion": 4},

@@ -25,7 +25,7 @@ from torch.utils.checkpoint import checkpoint
 from overtone.domain import Domain, PerAxis, Window
 from overtone.errors import CheckpointError, DomainError
 from overtone.grid import PatchGrid
-from overtone.model import Model
+from overtone.models.base import Model
 from overtone.normalize import Statistics, statistics
 
 Sizes = Mapping[str, Mapping[str, Any]]

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from overtone.baselines.base import Network, Sizes
 from overtone.baselines.layers import coordinates
 from overtone.domain import Domain
+from overtone.ops.constants import full_precision
 from overtone.ops.padding import take
-from overtone.ops.precision import full_precision
 
 PADDING = 8
 """Zero cells above a non-periodic axis."""

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from overtone.baselines.base import Network, Sizes
 from overtone.domain import Domain
 from overtone.errors import OvertoneError
+from overtone.ops.constants import full_precision
 from overtone.ops.padding import take
-from overtone.ops.precision import full_precision
 
 PAPER = {"modes": 16, "layers": 4, "width": 128, "padding": 0.125}
 MINI = {"modes": 12, "layers": 4, "width": 32, "padding": 0.125}

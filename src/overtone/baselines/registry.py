@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from overtone.baselines.afno import AFNO
-from overtone.baselines.base import Baseline
-from overtone.baselines.cnext_unet import CNextUNet
-from overtone.baselines.coarse_solver import CoarseSolver
-from overtone.baselines.extrapolation import Extrapolation
-from overtone.baselines.ffno import FFNO
-from overtone.baselines.fno import FNO, TFNO
-from overtone.baselines.persistence import Persistence
-from overtone.baselines.sinenet import SineNet
-from overtone.baselines.transolver import Transolver
-from overtone.baselines.unet import UNet
 from overtone.domain import Domain
 from overtone.errors import OvertoneError, suggest
 
-BASELINES: dict[str, type[Baseline]] = {
-    kind.name: kind
-    for kind in (
-        FNO,
-        TFNO,
-        FFNO,
-        UNet,
-        CNextUNet,
-        AFNO,
-        Transolver,
-        SineNet,
-        Persistence,
-        Extrapolation,
-        CoarseSolver,
-    )
+if TYPE_CHECKING:
+    from overtone.baselines.base import Baseline
+
+BASELINES = {
+    "fno": ("fno", "FNO"),
+    "tfno": ("fno", "TFNO"),
+    "ffno": ("ffno", "FFNO"),
+    "unet": ("unet", "UNet"),
+    "cnext_unet": ("unet", "CNextUNet"),
+    "afno_net": ("afno", "AFNO"),
+    "transolver": ("transolver", "Transolver"),
+    "sinenet": ("sinenet", "SineNet"),
+    "persistence": ("untrained", "Persistence"),
+    "extrapolation": ("untrained", "Extrapolation"),
+    "coarse_solver": ("untrained", "CoarseSolver"),
 }
-"""What models can be compared with, by name."""
+"""What models can be compared with: name -> module and class, imported when asked for."""
 
 
 def create(
@@ -61,7 +51,8 @@ def create(
 def find(name: str) -> type[Baseline]:
     """The class of a baseline."""
     _one_of(name, BASELINES, "baseline")
-    return BASELINES[name]
+    module, kind = BASELINES[name]
+    return getattr(import_module(f"overtone.baselines.{module}"), kind)
 
 
 def _one_of(value: str, known: Iterable[str], what: str) -> None:

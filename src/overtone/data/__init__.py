@@ -1,7 +1,6 @@
-"""Datasets in The Well's HDF5 layout: read, write, check, describe, import and generate them."""
+"""Datasets in The Well's HDF5 layout: read, write, check, describe and import them."""
 
 from overtone.data.check import Finding, check
-from overtone.data.generate import generate
 from overtone.data.importing import import_arrays, parse_fields
 from overtone.data.layout import FieldSpec, Layout, ScalarSpec
 from overtone.data.stats import compute_stats, write_stats
@@ -21,7 +20,6 @@ __all__ = [
     "check",
     "collate",
     "compute_stats",
-    "generate",
     "import_arrays",
     "parse_fields",
     "write_stats",

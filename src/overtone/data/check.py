@@ -16,8 +16,7 @@ import torch
 from overtone.data.handles import OpenFile
 from overtone.data.layout import FieldSpec, Layout
 from overtone.data.location import STATS, Location, find_files, find_splits, find_stats, hdf5_files
-from overtone.data.scan import scan
-from overtone.data.stats import ALL_NAMES, load_stats
+from overtone.data.stats import ALL_NAMES, load_stats, scan
 from overtone.errors import DataError
 
 Severity = Literal["error", "warning"]

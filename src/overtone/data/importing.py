@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from overtone.data.layout import FieldSpec
-from overtone.data.location import SPLITS, Location
+from overtone.data.location import SPLITS, Location, split_counts
 from overtone.data.safety import require_memory
-from overtone.data.splits import split_counts
 from overtone.data.stats import write_stats
 from overtone.data.writer import Header, Storage, WellWriter
 from overtone.domain import BoundarySpec

@@ -3,10 +3,14 @@
 A path with a scheme (`hf://`, `s3://`, `https://`, `memory://`) goes through fsspec, which is
 imported only then. A `Location` is plain data, so that a dataset can be sent to worker processes;
 every process opens its own files.
+
+How many trajectories go into train, valid and test.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -214,3 +218,33 @@ def _hint(split: str, splits: list[str]) -> str:
     if not splits:
         return f"; expected HDF5 files in it or in its data/{split}"
     return f"; it has {', '.join(splits)}" + suggest(split, splits)
+
+
+def split_counts(num: int, fractions: Sequence[float]) -> dict[str, int]:
+    """Numbers of trajectories that add up to `num`.
+
+    Every split with a fraction above zero gets at least one while there are enough; the rest are
+    shared by largest remainder.
+
+    Args:
+        num: trajectories in all.
+        fractions: of train, valid and test; they add up to 1.
+    """
+    if len(fractions) != len(SPLITS) or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-6:
+        raise DataError(
+            f"splits are {tuple(fractions)}; expected three fractions for {', '.join(SPLITS)} that "
+            "add up to 1"
+        )
+    wanted = [i for i, fraction in enumerate(fractions) if fraction > 0]
+    if num < len(wanted):
+        raise DataError(
+            f"{num} trajectories can't fill {len(wanted)} splits; use more, or give a split the "
+            "fraction 0"
+        )
+    counts = [max(int(fraction > 0), math.floor(num * fraction)) for fraction in fractions]
+    while sum(counts) > num:
+        counts[counts.index(max(counts))] -= 1
+    while sum(counts) < num:
+        short = [num * fraction - n for fraction, n in zip(fractions, counts, strict=True)]
+        counts[short.index(max(short))] += 1
+    return dict(zip(SPLITS, counts, strict=True))

@@ -6,11 +6,14 @@ and sums of squared deviations M2 are merged by (Chan, Golub and LeVeque, 1979)
     m = m_a + δ n_b / n,    M2 = M2_a + M2_b + δ² n_a n_b / n,    δ = m_b - m_a,  n = n_a + n_b,
 
 which does not cancel when the mean is large. Variances are divided by n, as in The Well.
+
+Reading everything, a little at a time: for statistics and checks of files of any size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,12 +22,11 @@ import torch
 import yaml
 from torch import Tensor
 
-from overtone.atomic import replacing
 from overtone.data.handles import OpenFile
 from overtone.data.layout import FieldSpec
 from overtone.data.location import MAX_STATS_BYTES, STATS, Location, find_files
-from overtone.data.scan import scan
 from overtone.errors import DataError
+from overtone.files import replacing
 
 NAMES = ("mean", "std", "rms")
 ALL_NAMES = (*NAMES, *(f"{name}_delta" for name in NAMES))
@@ -148,3 +150,37 @@ def _add_field(opened: OpenFile, spec: FieldSpec, values: Moments, changes: Mome
                 joined = torch.cat([previous, joined], dim=1)
             changes.add(joined.diff(dim=1))
             previous, trajectory = block.values[:, -1:], block.trajectory
+
+
+BLOCK_BYTES = 32_000_000
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive frames of one field.
+
+    Attributes:
+        trajectory: which trajectory of the file.
+        start: its first frame.
+        values: `(components, T, *space)`, float64.
+    """
+
+    trajectory: int
+    start: int
+    values: Tensor
+
+
+def scan(opened: OpenFile, spec: FieldSpec) -> Iterator[Block]:
+    """Yield all values of a field once; a field without a sample or time axis is shorter."""
+    layout = opened.layout
+    components = spec.components(len(layout.shape))
+    trajectories = layout.num_trajectories if spec.sample_varying else 1
+    frames = layout.num_steps if spec.time_varying else 1
+    length = max(1, BLOCK_BYTES // (8 * components * math.prod(layout.shape)))
+    for trajectory in range(trajectories):
+        for start in range(0, frames, length):
+            steps = slice(start, min(frames, start + length), 1)
+            count = steps.stop - steps.start
+            values = torch.empty(components, count, *layout.shape, dtype=torch.float64)
+            opened.read(spec, trajectory, steps, values)
+            yield Block(trajectory, start, values)

@@ -20,10 +20,10 @@ import h5py
 import numpy as np
 from torch import Tensor
 
-from overtone.atomic import replacing
 from overtone.data.layout import GROUPS, ROOT_ATTRIBUTES, FieldSpec
 from overtone.domain import BoundarySpec, Domain, Sides
 from overtone.errors import DataError
+from overtone.files import replacing
 
 CHUNK_BYTES = 256_000
 """Several frames share a chunk up to this size; a larger frame is a chunk of its own."""

@@ -1,22 +1,34 @@
-"""What is evaluated: a model, its name, and what is known about how it came to be."""
+"""What is evaluated: a model, its name, and what is known about how it came to be.
+
+Which schedules a model is rolled out with.
+
+How long model calls take, and nothing else.
+
+On one core of a CPU what counts is the time that the core spends on the call, which does not
+depend on what else the machine is doing. Elsewhere it is the time that passes.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from overtone.domain import Domain, per_axis
-from overtone.errors import DomainError, OvertoneError
-from overtone.flops import call_flops
-from overtone.loading import load_with_config
-from overtone.model import Model
+from overtone.domain import Domain, Window, per_axis
+from overtone.errors import DomainError, OvertoneError, PatchError
+from overtone.grid import PatchGrid
+from overtone.models.base import Model
+from overtone.models.flops import call_flops
+from overtone.models.storage import load_with_config
 from overtone.rollout import Stepper
-from overtone.schedules import Patch
+from overtone.schedules import Choice, Constant, Cycle, Patch, Schedule, Shifted, parse_schedule
 
 
 class Evaluable(Stepper, Protocol):
@@ -153,3 +165,95 @@ def as_candidates(models: Mapping[str, Evaluable] | Sequence[Candidate]) -> tupl
                 f"'{first.name}' {first.model.domain.fields}; evaluate them apart"
             )
     return candidates
+
+
+Note = Callable[[str], None]
+"""Takes a sentence for the user."""
+
+
+def choose_schedules(
+    candidate: Candidate,
+    wanted: Sequence[Schedule | str] | None,
+    domain: Domain,
+    steps: int,
+    note: Note,
+) -> tuple[Schedule, ...]:
+    """The schedules that a model can follow, of those that are wanted.
+
+    Args:
+        candidate: the model.
+        wanted: schedules or their string forms; None for the usual ones: each patch alone and,
+            with several patches, their cycle from fine to coarse, with and without shifts. A model
+            without patches is rolled out once, whatever is wanted.
+        domain: what the rollouts lie on.
+        steps: their length.
+        note: told about every schedule that is left out.
+
+    Raises:
+        PatchError: nothing is left, or a schedule is shorter than the rollout.
+    """
+    if wanted is None or not candidate.patched:
+        chosen = usual_schedules(candidate)
+    else:
+        chosen = [parse_schedule(s) if isinstance(s, str) else s for s in wanted]
+    chosen = list({str(schedule): schedule for schedule in chosen}.values())
+    kept = []
+    for schedule in chosen:
+        patches = used_patches(schedule, steps)
+        unknown = [patch for patch in patches if not candidate.knows(patch)]
+        if unknown:
+            note(
+                f"schedule {schedule} is left out for model '{candidate.name}', which does not "
+                f"know patch {', '.join(map(str, unknown))}"
+            )
+            continue
+        for patch in patches:
+            PatchGrid.lay(domain, patch)  # refuses what the grid can't hold
+        kept.append(schedule)
+    if not kept:
+        known = ", ".join(map(str, candidate.model.patches))
+        raise PatchError(
+            f"model '{candidate.name}' knows patch {known} and can follow none of the schedules "
+            f"{', '.join(map(str, chosen))}; give one of its patches"
+        )
+    return tuple(kept)
+
+
+def usual_schedules(candidate: Candidate) -> list[Schedule]:
+    """Each patch alone, and the cycle of all from fine to coarse, with and without shifts."""
+    order = sorted(candidate.model.patches, key=lambda p: math.prod(candidate.sizes(p)))
+    schedules: list[Schedule] = [Constant(patch) for patch in order]
+    if len(order) > 1:
+        cycle = Cycle(*order)
+        schedules += [cycle, Shifted(cycle)]
+    return schedules
+
+
+def used_patches(schedule: Schedule, steps: int) -> tuple[Patch, ...]:
+    """The patches of a rollout, each once, in order of their first use."""
+    return tuple(dict.fromkeys(schedule(step).patch for step in range(steps)))
+
+
+def timed_call(model: Stepper, window: Window, choice: Choice) -> tuple[Tensor, float]:
+    """The next frame `(B, C, *space)` and the seconds that it took.
+
+    Args:
+        model: what predicts.
+        window: on the model's device.
+        choice: patch and shift, for any number of axes.
+    """
+    choice = choice.on(window.domain)
+    alone = window.fields.device.type == "cpu" and torch.get_num_threads() == 1
+    now = time.thread_time if alone else time.perf_counter
+    _wait(window.fields)
+    began = now()
+    with torch.no_grad():
+        frame = model(window, choice.patch, choice.shift)
+    _wait(window.fields)
+    return frame, now() - began
+
+
+def _wait(values: Tensor) -> None:
+    """Until the device has done what it was given; the CPU has by the time it answers."""
+    if values.device.type != "cpu":
+        torch.accelerator.synchronize(values.device)

@@ -8,13 +8,11 @@ import torch
 from torch import Tensor
 
 from overtone.domain import Window
-from overtone.evaluate.candidates import Candidate
-from overtone.evaluate.clock import timed_call
+from overtone.evaluate.candidates import Candidate, timed_call
+from overtone.evaluate.results import NextStep, estimate, estimates
 from overtone.evaluate.trajectories import Trajectories
 from overtone.grid import PatchGrid
 from overtone.metrics import vrmse
-from overtone.metrics.confidence import estimate, estimates
-from overtone.results import NextStep
 from overtone.schedules import Choice, Patch
 
 Pair = tuple[int, int]

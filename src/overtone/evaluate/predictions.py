@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Unpack
 
-from overtone.atomic import replacing_folder
 from overtone.data.layout import Layout
 from overtone.data.location import STATS
-from overtone.data.origin import fields_of, header_like
 from overtone.data.writer import WellWriter
 from overtone.domain import Window
 from overtone.errors import DataError
 from overtone.evaluate.candidates import Candidate
-from overtone.evaluate.trajectories import Reading, Trajectories
+from overtone.evaluate.trajectories import Reading, Trajectories, fields_of, header_like
+from overtone.files import replacing_folder
 from overtone.rollout import rollout
 from overtone.schedules import Schedule
 

@@ -12,15 +12,13 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from overtone.data.origin import coordinates
 from overtone.domain import Window
-from overtone.evaluate.candidates import Candidate
-from overtone.evaluate.clock import timed_call
+from overtone.evaluate.candidates import Candidate, timed_call
 from overtone.evaluate.laws import Setting, deviation, laws
+from overtone.evaluate.results import Run
 from overtone.evaluate.tally import EARLY, Tally
-from overtone.evaluate.trajectories import Trajectories
+from overtone.evaluate.trajectories import Trajectories, coordinates
 from overtone.metrics import vrmse
-from overtone.results import Run
 from overtone.schedules import Patch, Schedule
 
 MAX_SAMPLES = 40

@@ -1,27 +1,39 @@
-"""The evaluation as a whole: models x data x schedules -> `Results` and `Samples`."""
+"""The evaluation as a whole: models x data x schedules -> `Results` and `Samples`.
+
+Work that is spread over the cores of a CPU, one piece to a core.
+
+Small models keep one core busy and gain little from a second. So two rollouts side by side, with
+one thread of torch each, are done sooner than one after the other with two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 import torch
 from torch import Tensor
 
-from overtone.evaluate.candidates import Candidate, Evaluable, as_candidates
-from overtone.evaluate.choose import Note, choose_schedules, used_patches
-from overtone.evaluate.cores import spread_over_cores
-from overtone.evaluate.fingerprint import fingerprint
+from overtone.evaluate.candidates import (
+    Candidate,
+    Evaluable,
+    Note,
+    as_candidates,
+    choose_schedules,
+    used_patches,
+)
 from overtone.evaluate.next_step import next_steps, num_batches
+from overtone.evaluate.results import Data, ModelResult, NextStep, Results, Run, Samples
 from overtone.evaluate.rollouts import roll_out, sample_steps
 from overtone.evaluate.trajectories import Reading, Trajectories
-from overtone.info import machine
-from overtone.results import Data, ModelResult, NextStep, Results, Run
-from overtone.samples import Samples
+from overtone.files import fingerprint
 from overtone.schedules import Patch, Schedule
+from overtone.version import machine
 
 Progress = Callable[[int, int, str], None]
 """Called with what is done, what there is to do, and what is going on."""
@@ -210,3 +222,42 @@ def _samples(
     chosen = sample_steps(steps)
     frames = torch.cat([truth.frame([0], truth.first + step - 1) for step in chosen])
     return Samples(truth.domain, chosen, frames, predictions)
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Within it each thread of Python computes on one core."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def spread_over_cores(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    workers: int,
+    stop: Callable[[], None],
+) -> list[Result]:
+    """`work` of every item, in their order.
+
+    Args:
+        work: called in threads, so it must not change what it shares with other items.
+        items: taken in order.
+        workers: items at once.
+        stop: called when one failed or the user interrupts, so that the others give up.
+    """
+    with one_core(), ThreadPoolExecutor(workers) as pool:
+        try:
+            return list(pool.map(work, items))
+        except BaseException:
+            stop()
+            pool.shutdown(cancel_futures=True)
+            raise

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from overtone.domain import Domain
 from overtone.errors import PatchError
+from overtone.evaluate.results import Estimate, Harmonics, ResidualSpectrum, estimate, estimates
 from overtone.metrics import (
     BANDS,
     HarmonicPool,
@@ -23,10 +24,9 @@ from overtone.metrics import (
     isotropic_spectrum,
     seams,
 )
-from overtone.metrics.confidence import bootstrap, estimate, estimates
-from overtone.metrics.lattice import check_patch, patch_power
+from overtone.metrics.artifacts.lattice import check_patch, patch_power
+from overtone.metrics.confidence import bootstrap
 from overtone.metrics.pointwise import EPSILON
-from overtone.results import Estimate, Harmonics, ResidualSpectrum
 from overtone.schedules import Patch
 
 EARLY = 10

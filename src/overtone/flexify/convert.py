@@ -13,12 +13,17 @@ from typing import Any
 
 from torch import nn
 
-from overtone.acceptance import short_patch
 from overtone.domain import BoundarySpec, Domain, per_axis
 from overtone.errors import OvertoneError, PatchError
-from overtone.flexify.bias import find_tables
-from overtone.flexify.find import find_decoder, find_encoder
 from overtone.flexify.layers import RowOrder, WriteRows, read_patches, write_patches
+from overtone.flexify.modules import (
+    Attachment,
+    Computation,
+    attach,
+    find_decoder,
+    find_encoder,
+    require_attachable,
+)
 from overtone.flexify.patching import (
     Mode,
     Model,
@@ -26,12 +31,12 @@ from overtone.flexify.patching import (
     find_patchings,
     require_makeable,
 )
-from overtone.flexify.positions import find_positions, grid_of
+from overtone.flexify.positions import find_positions, find_tables, grid_of
 from overtone.flexify.sizes import find_sizes, stored_grid
-from overtone.flexify.swap import Attachment, Computation, attach, require_attachable
+from overtone.models.base import short_patch
+from overtone.models.tokenizers import DecoderRule
+from overtone.models.tokenizers.convolution import DECODER_RULES
 from overtone.schedules import Patch
-from overtone.tokenizers import DecoderRule
-from overtone.tokenizers.convolution import DECODER_RULES
 
 MODES: tuple[Mode, ...] = ("ckm", "csm")
 

@@ -23,12 +23,10 @@ from torch import Tensor, nn
 
 from overtone.errors import PatchError
 from overtone.flexify.patching import Patching
+from overtone.models.tokenizers.convolution import CONV, CONV_TRANSPOSE, footprint, sources
+from overtone.models.tokenizers.modulation import overlapping_kernel, resized_kernel
 from overtone.ops.padding import take
 from overtone.ops.resize import interpolate, pi_resize
-from overtone.tokenizers.convolution import CONV, CONV_TRANSPOSE
-from overtone.tokenizers.kernel import resized_kernel
-from overtone.tokenizers.stages import footprint, sources
-from overtone.tokenizers.stride import overlapping_kernel
 
 Conv = nn.Conv1d | nn.Conv2d | nn.Conv3d
 ConvTranspose = nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d

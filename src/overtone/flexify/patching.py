@@ -17,10 +17,10 @@ from typing import Literal, TypeVar
 
 from torch import nn
 
-from overtone.acceptance import short_patch
 from overtone.domain import per_axis
 from overtone.errors import PatchError
-from overtone.tokenizers import DecoderRule
+from overtone.models.base import short_patch
+from overtone.models.tokenizers import DecoderRule
 
 Mode = Literal["ckm", "csm"]
 """What meets the patch: the kernel (CKM) or the stride (CSM)."""

@@ -15,10 +15,10 @@ from typing import Any
 
 from torch import nn
 
-from overtone.acceptance import short_patch
 from overtone.errors import PatchError, suggest
+from overtone.flexify.modules import View
 from overtone.flexify.patching import Patching
-from overtone.flexify.swap import View
+from overtone.models.base import short_patch
 
 GRID_NAMES = ("grid_size", "token_grid", "grid")
 """Attributes that tell the token grid."""

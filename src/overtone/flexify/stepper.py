@@ -12,12 +12,11 @@ from typing import Any, Literal, Self
 
 from torch import Tensor, nn
 
-from overtone.acceptance import short_patch
 from overtone.domain import Domain, PerAxis, Window
 from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchError
 from overtone.flexify.patching import Patching, find_patchings, patch
 from overtone.grid import PatchGrid
-from overtone.model import Model
+from overtone.models.base import Model, short_patch
 from overtone.normalize import Statistics, statistics
 from overtone.ops.padding import take
 

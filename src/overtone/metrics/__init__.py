@@ -1,9 +1,15 @@
 """How far a prediction is from the truth: cell by cell, scale by scale, and in its physics."""
 
-from overtone.metrics.artifacts import Fold, HarmonicGrowth, HarmonicPool, HarmonicTracker, fold
-from overtone.metrics.bands import BANDS, band_edges, band_energy, bsmse, bsnmse
-from overtone.metrics.harmonics import HarmonicExcess, harmonic_excess
-from overtone.metrics.periods import Period, PeriodFinder, find_period
+from overtone.metrics.artifacts.growth import (
+    Fold,
+    HarmonicGrowth,
+    HarmonicPool,
+    HarmonicTracker,
+    fold,
+)
+from overtone.metrics.artifacts.harmonics import HarmonicExcess, harmonic_excess
+from overtone.metrics.artifacts.periods import Period, PeriodFinder, find_period
+from overtone.metrics.artifacts.seams import SeamFinder, Seams, find_seams, seams
 from overtone.metrics.pointwise import (
     mae,
     mse,
@@ -14,9 +20,17 @@ from overtone.metrics.pointwise import (
     vmse,
     vrmse,
 )
-from overtone.metrics.seam_periods import SeamFinder, Seams, find_seams
-from overtone.metrics.seams import seams
-from overtone.metrics.spectrum import Spectrum, axis_spectrum, isotropic_spectrum, mode_power
+from overtone.metrics.spectrum import (
+    BANDS,
+    Spectrum,
+    axis_spectrum,
+    band_edges,
+    band_energy,
+    bsmse,
+    bsnmse,
+    isotropic_spectrum,
+    mode_power,
+)
 
 __all__ = [
     "BANDS",

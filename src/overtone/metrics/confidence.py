@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 
 from overtone.errors import OvertoneError
-from overtone.results import Estimate
 
 DRAWS = 1000
 LEVEL = 0.95
@@ -59,19 +58,6 @@ def bootstrap(values: Tensor, *, seed: int = 0, draws: int = DRAWS) -> Interval:
         means = _mean(columns, _counts(len(columns), draws, seed), centre)
         low, high = _percentiles(means)
     return Interval(*(part.reshape(shape) for part in (mean, low, high)))
-
-
-def estimate(values: Tensor, *, seed: int = 0) -> Estimate:
-    """The mean of one number for each trajectory, `(N,)`."""
-    (only,) = estimates(values[:, None], seed=seed)
-    return only
-
-
-def estimates(values: Tensor, *, seed: int = 0) -> tuple[Estimate, ...]:
-    """The means of some numbers for each trajectory, `(N, K)`."""
-    found = bootstrap(values, seed=seed)
-    rows = zip(found.value.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
-    return tuple(Estimate(value=value, low=low, high=high) for value, low, high in rows)
 
 
 def _counts(num: int, draws: int, seed: int) -> Tensor:

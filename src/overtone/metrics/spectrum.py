@@ -7,6 +7,18 @@ On an axis that is not periodic the two ends do not meet, and the jump between t
 the whole spectrum. There the field, less its mean, is multiplied by a Hann window, and the power
 is divided by the window's mean square: a homogeneous field keeps its mean square on average. The
 window widens a line to the two bins beside it and to no others.
+
+Shells of equal |k|: how loud a spectrum is at each scale, whatever the direction.
+
+Shells are narrow at small |k| and a quarter of an octave wide elsewhere, with a few modes each.
+`RadialProfile` is a smooth curve through their medians, to flatten a spectrum; `whiten` makes
+every shell of a field equally loud, so that the faintest scales of a residual can be seen.
+
+Errors by scale: The Well's binned spectral errors, section "Binned spectral error" of the paper.
+
+Modes are sorted by |k| into bands, three by default with edges evenly spaced on a log scale. A
+band's error is the mean square of the residual filtered to it, so the bands' errors add up to the
+MSE. The mean belongs to the lowest band.
 """
 
 from __future__ import annotations
@@ -14,11 +26,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-from overtone.errors import DomainError
+from overtone.errors import DomainError, OvertoneError
+from overtone.metrics.pointwise import EPSILON
 
 Periodic = bool | Sequence[bool]
 """Whether axes wrap: one answer for all, or one for each."""
@@ -139,3 +153,199 @@ def wrapping(periodic: Periodic, ndim: int) -> tuple[bool, ...]:
     if len(wraps) != ndim:
         raise DomainError(f"periodic is {periodic!r}; expected one bool, or one for each of {ndim}")
     return wraps
+
+
+CLIFF = 5.0
+"""Shells, or the quartiles of a neighbourhood, so many e-folds apart are an edge of the spectrum.
+
+Modes there, or in a spectrum of which every other mode is empty, are left out.
+"""
+
+SHELL_MODES = 8
+SHELL_RATIO = 2**0.25
+"""A shell of the radial profile has at least so many modes and spans at least such a ratio."""
+
+FAINTEST = 1e-12
+"""Shells fainter than this, as a share of the loudest mode's power, are rounding errors."""
+
+LOUDEST = 3.0
+"""Standard deviations beyond which a value is cut before it is squared: one shock is no grid."""
+
+
+@dataclass(frozen=True, eq=False)
+class RadialProfile:
+    """Shells of modes, and where every mode lies between them.
+
+    Attributes:
+        shells: indices of the modes of each shell, in order of rising |k|.
+        below, above, blend: `(N,)`: every mode's log |k| between two shells' centres.
+    """
+
+    shells: tuple[Tensor, ...]
+    below: Tensor
+    above: Tensor
+    blend: Tensor
+
+    def flatten(self, log_power: Tensor) -> Tensor:
+        """Log-power less its profile, both `(..., N)`: flat for any isotropic spectrum.
+
+        Where the spectrum ends in a cliff, nobody knows on which side of it a mode should be: NaN.
+        """
+        profile = torch.stack([_median(log_power[..., shell]) for shell in self.shells], dim=-1)
+        low, high = profile[..., self.below], profile[..., self.above]
+        return torch.where(
+            (high - low).abs() < CLIFF, log_power - torch.lerp(low, high, self.blend), torch.nan
+        )
+
+
+def lay_profile(wavenumber: Tensor, clean: Tensor) -> RadialProfile:
+    """The profile through some modes.
+
+    Args:
+        wavenumber: `(N,)`, |k| of all modes.
+        clean: `(N,)` bool: which of them make the profile.
+    """
+    shells = _shells(wavenumber, clean)
+    # The mean has no log |k|; it takes the smallest one.
+    log_k = wavenumber.clamp(min=wavenumber[wavenumber > 0].min().item()).log()
+    centres = torch.stack([_median(log_k[shell]) for shell in shells])
+    above = torch.searchsorted(centres, log_k).clamp(1, max(len(shells) - 1, 1))
+    above = above.clamp(max=len(shells) - 1)
+    below = (above - 1).clamp(min=0)
+    gap = (centres[above] - centres[below]).clamp(min=1e-9)
+    # Beyond the outermost centres the profile goes on straight.
+    blend = torch.where(above == below, 0.0, (log_k - centres[below]) / gap)
+    return RadialProfile(shells, below, above, blend)
+
+
+def envelope(residual: Tensor, wraps: tuple[bool, ...]) -> Tensor:
+    """Local energy of a residual with all its scales made equally loud.
+
+    Where errors are large at the edges of patches, but of random sign, this is periodic though
+    the residual is not. Axes that do not wrap are mirrored at their ends, so that they do.
+
+    Args:
+        residual: `(..., *space)`.
+        wraps: whether each axis does.
+
+    Returns:
+        `(..., *space)`, float64; 1 on average but for what is cut, 0 where the residual is
+        constant.
+    """
+    ndim, shape = len(wraps), residual.shape[-len(wraps) :]
+    field = residual.double()
+    field = field - field.mean(dim=tuple(range(-ndim, 0)), keepdim=True)
+    for axis, wrap in enumerate(wraps):
+        if not wrap:
+            field = torch.cat([field, field.flip(axis - ndim)], dim=axis - ndim)
+    white = whiten(field, ndim)
+    for axis, n in enumerate(shape):
+        white = white.narrow(axis - ndim, 0, n)
+    return white.clamp(-LOUDEST, LOUDEST).square()
+
+
+def whiten(field: Tensor, ndim: int) -> Tensor:
+    """A periodic field `(..., *space)` filtered so that all shells have the same mean power."""
+    space = tuple(range(-ndim, 0))
+    modes = torch.fft.fftn(field, dim=space)
+    power = modes.abs().square().flatten(-ndim)
+    faintest = FAINTEST * power.amax(dim=-1, keepdim=True) + 1e-300
+    shells = _all_shells(tuple(field.shape[-ndim:]))
+    level = torch.zeros_like(power)
+    for shell in shells:
+        level[..., shell] = power[..., shell].mean(dim=-1, keepdim=True)
+    gain = torch.where(level > faintest, level.clamp(min=1e-300).rsqrt(), 0.0)
+    white = torch.fft.ifftn(modes * gain.reshape(modes.shape), dim=space).real
+    scale = white.square().mean(dim=space, keepdim=True).sqrt()
+    return torch.where(scale > 0, white / scale.clamp(min=1e-300), 0.0)
+
+
+@lru_cache(maxsize=8)
+def _all_shells(shape: tuple[int, ...]) -> tuple[Tensor, ...]:
+    wavenumber = wavenumber_norm(shape).flatten()
+    return _shells(wavenumber, wavenumber > 0)
+
+
+def _shells(wavenumber: Tensor, clean: Tensor) -> tuple[Tensor, ...]:
+    order = torch.argsort(torch.where(clean, wavenumber, torch.inf))[: int(clean.sum())]
+    sorted_k = wavenumber[order].tolist()
+    shells, start = [], 0
+    for stop in range(1, len(order)):
+        ratio = sorted_k[stop] / sorted_k[start]
+        # Modes of one |k| stay together; rounding makes equal |k| differ in the last digits.
+        edge = sorted_k[stop] > sorted_k[stop - 1] * (1 + 1e-9)
+        if edge and ratio >= SHELL_RATIO and stop - start >= SHELL_MODES:
+            shells.append(order[start:stop])
+            start = stop
+    rest = order[start:]
+    if shells and len(rest) < SHELL_MODES:
+        rest = torch.cat([shells.pop(), rest])
+    return (*shells, rest)
+
+
+def _median(values: Tensor) -> Tensor:
+    """Over the last axis, symmetric: of a power law it lies at the median of log |k|."""
+    ordered = values.sort(dim=-1)[0]
+    n = values.shape[-1]
+    return (ordered[..., (n - 1) // 2] + ordered[..., n // 2]) / 2
+
+
+BANDS = ("low", "mid", "high")
+"""Names of the default bands."""
+
+
+def band_edges(shape: Sequence[int], num_bands: int = len(BANDS)) -> Tensor:
+    """Edges of The Well's bands in radians per cell, `(num_bands + 1,)` float64.
+
+    Evenly spaced in log k from the smallest wavenumber of the longest axis to just beyond the
+    largest |k| of a grid; the first edge is then put to 0.
+    """
+    low = math.log10(2 * math.pi / max(shape))
+    high = math.log10(math.pi * math.sqrt(len(shape)) + 1e-6)
+    edges = torch.logspace(low, high, num_bands + 1, dtype=torch.float64)
+    edges[0] = 0.0
+    return edges
+
+
+def band_energy(field: Tensor, *, ndim: int, edges: Tensor | None = None) -> Tensor:
+    """Mean square of a field filtered to each band.
+
+    Args:
+        field: `(..., *space)`.
+        ndim: number of spatial axes.
+        edges: `(bands + 1,)` in radians per cell, ascending; The Well's by default. A band
+            contains its lower edge.
+
+    Returns:
+        `(..., bands)`. Modes outside all edges are left out.
+    """
+    shape = field.shape[-ndim:]
+    edges = band_edges(shape) if edges is None else edges.double()
+    if edges.dim() != 1 or len(edges) < 2 or not bool((edges.diff() > 0).all()):
+        raise OvertoneError(f"edges are {edges.tolist()}; expected at least two, ascending")
+    k = 2 * math.pi * wavenumber_norm(shape).flatten()
+    band = torch.bucketize(k, edges, right=True)
+    power = mode_power(field, ndim=ndim).flatten(-ndim)
+    # Band 0 takes what lies below the first edge, the last what lies beyond the last one.
+    energy = power.new_zeros(*power.shape[:-1], len(edges) + 1)
+    energy.index_add_(-1, band.to(power.device), power)
+    return energy[..., 1:-1].to(field.dtype)
+
+
+def bsmse(prediction: Tensor, truth: Tensor, *, ndim: int, edges: Tensor | None = None) -> Tensor:
+    """Mean square error in each band, `(..., bands)`."""
+    return band_energy(prediction - truth, ndim=ndim, edges=edges)
+
+
+def bsnmse(prediction: Tensor, truth: Tensor, *, ndim: int, edges: Tensor | None = None) -> Tensor:
+    """Mean square error in each band over the truth's energy there, `(..., bands)`.
+
+    1 is the error of predicting nothing at that scale.
+
+    Args:
+        prediction, truth: `(..., *space)`.
+        ndim: number of spatial axes.
+        edges: as in `band_energy`.
+    """
+    error = bsmse(prediction, truth, ndim=ndim, edges=edges)
+    return error / (band_energy(truth, ndim=ndim, edges=edges) + EPSILON)

@@ -3,11 +3,14 @@
 Resize matrices, position tables and boundary markers are such constants. They are no part of a
 model's state: nothing to save, to move or to train. A compiled graph can't look into the store, so
 there they are made on the spot.
+
+Full precision where it costs nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -38,3 +41,10 @@ def constant(
         with torch.inference_mode(False), torch.no_grad(), torch.device("cpu"):
             _kept[key] = make(*arguments).to(device, dtype)
     return _kept[key]
+
+
+def full_precision(x: Tensor) -> AbstractContextManager[object]:
+    """Switch off autocast on a tensor's device: kernels are small and their errors are not."""
+    if x.device.type == "meta":  # knows no autocast; shapes and FLOPs are counted there
+        return nullcontext()
+    return torch.autocast(x.device.type, enabled=False)

@@ -22,8 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from overtone.errors import PatchError
-from overtone.ops.constants import constant
-from overtone.ops.precision import full_precision
+from overtone.ops.constants import constant, full_precision
 
 MODES = ("nearest", "bilinear", "bicubic", "area")
 

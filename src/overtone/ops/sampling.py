@@ -20,8 +20,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from overtone.ops.constants import constant
-from overtone.ops.precision import full_precision
+from overtone.ops.constants import constant, full_precision
 
 Spline = Literal["linear", "cubic"]
 

@@ -1,17 +1,18 @@
 """Figures, tables and the page that show what an evaluation found."""
 
-from overtone.report.animation import animate
-from overtone.report.artifact import folded_maps
-from overtone.report.bands import band_errors
-from overtone.report.constraints import physics_constraints
-from overtone.report.curves import training_curves
-from overtone.report.dial import next_step_dial, rollout_dial
-from overtone.report.errors import rollout_errors
-from overtone.report.growth import harmonic_growth, seam_growth
-from overtone.report.overview import overview
-from overtone.report.panels import field_panels
-from overtone.report.spectra import residual_spectra
-from overtone.report.write import write_report
+from overtone.report.figures.animation import animate
+from overtone.report.figures.artifacts import folded_maps, residual_spectra
+from overtone.report.figures.curves import training_curves
+from overtone.report.figures.dial import next_step_dial, rollout_dial
+from overtone.report.figures.panels import field_panels, overview
+from overtone.report.figures.steps import (
+    band_errors,
+    harmonic_growth,
+    physics_constraints,
+    rollout_errors,
+    seam_growth,
+)
+from overtone.report.html import write_report
 
 __all__ = [
     "animate",

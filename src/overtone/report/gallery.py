@@ -12,20 +12,22 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from overtone.report.artifact import MAX_SCHEDULES, folded_maps
-from overtone.report.bands import band_errors
-from overtone.report.constraints import physics_constraints
-from overtone.report.curves import training_curves
-from overtone.report.dial import next_step_dial, rollout_dial
-from overtone.report.errors import rollout_errors
-from overtone.report.growth import harmonic_growth, seam_growth, shown_patches
-from overtone.report.panels import MAX_KEYS, MAX_STEPS, Key, field_panels
-from overtone.report.scales import VIEWS
+from overtone.evaluate.results import Results, Samples
+from overtone.report.figures.artifacts import MAX_SCHEDULES, folded_maps, residual_spectra
+from overtone.report.figures.curves import training_curves
+from overtone.report.figures.dial import next_step_dial, rollout_dial
+from overtone.report.figures.panels import MAX_KEYS, MAX_STEPS, Key, field_panels
+from overtone.report.figures.scales import VIEWS
+from overtone.report.figures.steps import (
+    band_errors,
+    harmonic_growth,
+    physics_constraints,
+    rollout_errors,
+    seam_growth,
+    shown_patches,
+)
 from overtone.report.series import model_names, num_seeds, series, spread
-from overtone.report.spectra import residual_spectra
 from overtone.report.style import NothingToDraw, looks, patch_name
-from overtone.results import Results
-from overtone.samples import Samples
 
 MAX_FIELDS = 3
 """Fields with panels."""

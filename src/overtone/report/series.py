@@ -16,7 +16,7 @@ import numpy as np
 
 from overtone.domain import Domain
 from overtone.errors import DataError
-from overtone.results import Estimate, Harmonics, NextStep, ResidualSpectrum, Results, Run
+from overtone.evaluate.results import Estimate, Harmonics, NextStep, ResidualSpectrum, Results, Run
 from overtone.schedules import Patch
 
 

@@ -24,9 +24,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from overtone.atomic import replacing
 from overtone.errors import OvertoneError
-from overtone.results import Results
+from overtone.evaluate.results import Results
+from overtone.files import replacing
 from overtone.schedules import Constant, Patch
 
 DPI = 110

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+from overtone.evaluate.results import Estimate, Results
 from overtone.report.series import Series, model_names, num_seeds, series
 from overtone.report.style import patch_name
-from overtone.results import Estimate, Results
 
 FEW = 8
 """Trajectories below which a bootstrap interval is itself a rough guess."""

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from overtone.errors import OvertoneError
 from overtone.solvers.base import Field, System, cell_centres
-from overtone.solvers.cooling import CoolingCurve
 from overtone.solvers.euler import Gas
+from overtone.solvers.sources import CoolingCurve
 
 GRAVITY = 4.49850e-3
 """Newton's constant, pc³/(M☉ Myr²)."""

@@ -25,7 +25,7 @@ from torch import Tensor
 from overtone.errors import OvertoneError
 from overtone.ops.spectral import FourierSpace, fourier_space
 from overtone.solvers.base import Field, cell_centres
-from overtone.solvers.incompressible import (
+from overtone.solvers.spectral import (
     IncompressibleFlow,
     advection,
     pressure,

@@ -26,9 +26,8 @@ import torch
 from torch import Tensor
 
 from overtone.errors import OvertoneError
-from overtone.ops.chebyshev import interpolation_matrix
 from overtone.solvers.base import Field, System, cell_centres, num_substeps
-from overtone.solvers.channel import Channel, channel
+from overtone.solvers.channel import Channel, channel, interpolation_matrix
 from overtone.solvers.steppers import ExponentialRK4, Tendency
 
 NOISE = 1e-3

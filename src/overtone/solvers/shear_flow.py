@@ -24,7 +24,7 @@ from torch import Tensor
 from overtone.errors import OvertoneError
 from overtone.ops.spectral import FourierSpace
 from overtone.solvers.base import Field, cell_centres, uniform
-from overtone.solvers.incompressible import IncompressibleFlow, advection, pressure, vorticity
+from overtone.solvers.spectral import IncompressibleFlow, advection, pressure, vorticity
 
 
 @dataclass(frozen=True)

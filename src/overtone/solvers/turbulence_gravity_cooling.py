@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from overtone.solvers.base import cell_centres
-from overtone.solvers.gravity import acceleration
 from overtone.solvers.interstellar import GAS_CONSTANT, GRAVITY, InterstellarGas, random_field
+from overtone.solvers.sources import acceleration
 
 RADIUS = 24.0
 """Of the sphere, pc."""

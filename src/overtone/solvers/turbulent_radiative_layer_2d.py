@@ -24,8 +24,8 @@ from torch import Tensor
 
 from overtone.errors import OvertoneError
 from overtone.solvers.base import Field, System, cell_centres, uniform
-from overtone.solvers.cooling import CoolingCurve
 from overtone.solvers.euler import Gas
+from overtone.solvers.sources import CoolingCurve
 
 HOT_DENSITY = 1.0
 CONTRAST = 100.0

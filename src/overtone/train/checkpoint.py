@@ -26,7 +26,7 @@ import torch.distributed.checkpoint as dcp
 from torch import Tensor
 
 from overtone.errors import CheckpointError
-from overtone.storage import sha256
+from overtone.files import sha256
 from overtone.train.parallel import Ranks
 
 MARKER = "COMPLETE"

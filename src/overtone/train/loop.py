@@ -17,20 +17,20 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from overtone.config import RunConfig
 from overtone.data import WellFolder, collate
 from overtone.domain import Window
 from overtone.errors import TrainingDiverged
-from overtone.flops import call_flops
-from overtone.model import Model
+from overtone.models.base import Model
+from overtone.models.flops import call_flops
 from overtone.schedules import Patch
 from overtone.train.checkpoint import Checkpoint, Checkpoints
+from overtone.train.config import RunConfig
 from overtone.train.console import Display
+from overtone.train.draws import Share, Windows, seed_torch
 from overtone.train.interrupt import Interrupt, ignore_interrupts
 from overtone.train.journal import Journal, plain
 from overtone.train.objective import choices, losses
 from overtone.train.parallel import Ranks, Spread, whole
-from overtone.train.sampler import Share, Windows
 from overtone.train.state import (
     Average,
     Progress,
@@ -41,7 +41,6 @@ from overtone.train.state import (
     set_optimizer_steps,
     state_tensors,
 )
-from overtone.train.streams import seed_torch
 from overtone.train.validate import Validation, Validator
 
 

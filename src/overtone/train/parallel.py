@@ -18,8 +18,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from overtone.config import ParallelConfig
 from overtone.errors import ConfigError
+from overtone.train.config import ParallelConfig
 from overtone.train.objective import Predict
 
 TIMEOUT = timedelta(minutes=10)

@@ -21,31 +21,29 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from overtone.atomic import replacing
 from overtone.baselines.registry import BASELINES, create
-from overtone.cache import cache_dir
-from overtone.config import DataConfig, ModelConfig, RunConfig, load_config
 from overtone.data import WellFolder
-from overtone.data.generate import build_system, generate
 from overtone.domain import Domain
-from overtone.emulator import build
 from overtone.errors import ConfigError, suggest
-from overtone.info import machine
-from overtone.model import Model
-from overtone.models import build_cvit
+from overtone.files import cache_dir, replacing
+from overtone.models.base import Model
+from overtone.models.cvit import build_cvit
+from overtone.models.emulator import build
+from overtone.models.processors import PROCESSORS
+from overtone.models.storage import load_folder
 from overtone.normalize import change_share, typical_pace
-from overtone.processors import PROCESSORS
 from overtone.progress import bars
-from overtone.storage import load_folder
+from overtone.solvers.datasets import build_system, generate
 from overtone.train.checkpoint import Checkpoint, Checkpoints
+from overtone.train.config import DataConfig, ModelConfig, RunConfig, load_config
 from overtone.train.console import Display, duration
-from overtone.train.journal import Journal, plain
+from overtone.train.draws import Share
+from overtone.train.journal import SUMMARY, Journal, plain
 from overtone.train.loop import Parts, Trainer, update_flops
 from overtone.train.parallel import Ranks, ranks
-from overtone.train.sampler import Share
 from overtone.train.validate import Validator, spread
+from overtone.version import machine
 
-SUMMARY = "summary.json"
 PACE_WINDOWS = 64
 """Windows by which the pace of the fields is measured."""
 

@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from overtone.config import RunConfig
 from overtone.errors import ConfigError
+from overtone.train.config import RunConfig
 
 
 class Job:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from overtone.config import OptimizerConfig
+from overtone.train.config import OptimizerConfig
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Progress:
         update: updates made.
         seconds: spent on training, over all its parts.
         cpu_seconds: of a processor, spent on training; of the busiest rank.
-        flops: spent on training, by `overtone.flops`.
+        flops: spent on training, by `overtone.models.flops`.
         patches: patch, as text -> updates made with it.
         best: lowest validation score, and None before the first.
         best_update: when it was reached.

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from overtone.config import ValidConfig
 from overtone.data import WellFolder, collate
 from overtone.domain import Window
 from overtone.metrics import vrmse
-from overtone.model import Model
+from overtone.models.base import Model
 from overtone.rollout import rollout
 from overtone.schedules import Cycle, Patch
+from overtone.train.config import ValidConfig
 from overtone.train.parallel import Ranks
 
 

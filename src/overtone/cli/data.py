@@ -1,0 +1,291 @@
+"""The command line's `data` part: each command is a typed function.
+
+Everything that needs h5py is imported inside the commands, so that `overtone --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from overtone.errors import DataError
+
+if TYPE_CHECKING:
+    from overtone.data.layout import Layout
+    from overtone.domain import Sides
+
+ORDERS = ("scalar", "vector", "tensor")
+
+app = typer.Typer(
+    name="data",
+    help="Datasets in The Well's format: check, describe, show, import and generate them.",
+    no_args_is_help=True,
+)
+
+Folder = Annotated[str, typer.Argument(help="A Well folder, a folder of HDF5 files or one file.")]
+Out = Annotated[Path, typer.Option(help="Folder of the new dataset.")]
+PerFile = Annotated[int, typer.Option(min=1, help="Trajectories of a file, at most.")]
+Splits = Annotated[str, typer.Option(help="Fractions of train, valid and test.")]
+Compress = Annotated[bool, typer.Option("--compress", help="Compress values (gzip).")]
+Checksum = Annotated[bool, typer.Option("--checksum", help="Store a checksum for each chunk.")]
+
+
+@app.command()
+def check(path: Folder) -> None:
+    """Read every file in full and list what is wrong; exit code 1 if there are errors."""
+    from overtone.data import check as run
+
+    console = Console()
+    with _files_bar(console, "checking") as (progress, task):
+        findings = run(path, progress=lambda n, m: progress.update(task, completed=n, total=m))
+    for finding in findings:
+        colour = "red" if finding.severity == "error" else "yellow"
+        console.print(
+            f"[{colour}]{finding.severity}[/]  {escape(finding.file)}\n    "
+            f"{escape(finding.message)}",
+            soft_wrap=True,
+            highlight=False,
+        )
+    errors = sum(finding.severity == "error" for finding in findings)
+    console.print(f"{errors} errors, {len(findings) - errors} warnings")
+    if errors:
+        raise typer.Exit(1)
+
+
+@app.command()
+def stats(
+    path: Folder,
+    split: Annotated[str, typer.Option(help="The split to describe.")] = "train",
+) -> None:
+    """Compute stats.yaml in one pass over the training split."""
+    from overtone.data import write_stats
+
+    console = Console()
+    with _files_bar(console, "reading") as (progress, task):
+        target = write_stats(
+            path, split, progress=lambda n, m: progress.update(task, completed=n, total=m)
+        )
+    console.print(f"wrote {target}", soft_wrap=True)
+
+
+@app.command()
+def show(
+    path: Folder,
+    out: Annotated[Path, typer.Option(help="The picture's file.")] = Path("frames.png"),
+    split: Annotated[str, typer.Option(help="The split to draw.")] = "train",
+    trajectory: Annotated[int, typer.Option(min=0, help="The trajectory to draw.")] = 0,
+    frames: Annotated[int, typer.Option(min=1, help="How many of its frames.")] = 4,
+) -> None:
+    """Print what a dataset is and draw a few frames of it."""
+    from overtone.report.figures.data import picture
+
+    console = Console()
+    for table in tables(path):
+        console.print(table)
+    picture(path, out, split=split, trajectory=trajectory, frames=frames)
+    console.print(f"wrote {out}", soft_wrap=True)
+
+
+@app.command(name="import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="Arrays (n, T, C, *S): .npy, .npz, .zarr or .nc.")],
+    fields: Annotated[str, typer.Option(help="The channels, e.g. density,velocity:1.")],
+    out: Out,
+    dt: Annotated[float, typer.Option(help="Time between frames.")] = 1.0,
+    boundaries: Annotated[
+        str, typer.Option(help="periodic, wall or open for all axes, or e.g. periodic,wall/open.")
+    ] = "periodic",
+    extent: Annotated[str, typer.Option(help="Length of each axis, e.g. 1x2.")] = "",
+    name: Annotated[str, typer.Option(help="Of the dataset; the file's by default.")] = "",
+    splits: Splits = "0.8,0.1,0.1",
+    per_file: PerFile = 8,
+    seed: Annotated[int, typer.Option(help="Of the split; -1 keeps the order.")] = 0,
+    compress: Compress = False,
+    checksum: Checksum = False,
+) -> None:
+    """Turn arrays of your own into a Well folder with train, valid and test splits."""
+    from overtone.data import Storage, import_arrays
+
+    import_arrays(
+        source,
+        out,
+        fields=fields,
+        dt=dt,
+        boundaries=_boundaries(boundaries),
+        extent=_numbers(extent, "x", "extent") if extent else None,
+        name=name or None,
+        splits=_numbers(splits, ",", "splits"),
+        per_file=per_file,
+        seed=None if seed < 0 else seed,
+        storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
+    )
+    Console().print(f"wrote {out}; next: overtone data show {out}", soft_wrap=True)
+
+
+@app.command()
+def generate(
+    system: Annotated[str, typer.Argument(help="Name of a built-in system, e.g. shear_flow.")],
+    out: Out,
+    grid: Annotated[str, typer.Option(help="Cells along each axis, e.g. 64x128.")] = "",
+    trajectories: Annotated[int, typer.Option(min=1, help="Over all splits.")] = 24,
+    steps: Annotated[int, typer.Option(min=1, help="Frames of each trajectory.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Of the initial conditions.")] = 0,
+    per_file: PerFile = 8,
+    splits: Splits = "0.8,0.1,0.1",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A setting, e.g. reynolds=1e4; several values (1e4,1e5) make variants."
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where to solve, e.g. cuda.")] = "cpu",
+    compress: Compress = False,
+    checksum: Checksum = False,
+) -> None:
+    """Simulate a built-in system and write a Well folder; continues an interrupted run."""
+    from overtone.data import Storage
+    from overtone.solvers.datasets import build_system
+    from overtone.solvers.datasets import generate as run
+
+    shape = [int(n) for n in _numbers(grid, "x", "grid")] if grid else None
+    chosen = _settings(settings or [])
+    systems = [
+        build_system(system, grid=shape, **dict(zip(chosen, values, strict=True)))
+        for values in product(*chosen.values())
+    ]
+    console = Console()
+    with _files_bar(console, "simulating") as (progress, task):
+        run(
+            systems,
+            out,
+            trajectories=trajectories,
+            steps=steps,
+            seed=seed,
+            per_file=per_file,
+            splits=_numbers(splits, ",", "splits"),
+            storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
+            device=device,
+            progress=lambda n, m, what: progress.update(
+                task, completed=n, total=m, description=what
+            ),
+        )
+    console.print(f"wrote {out}; next: overtone data show {out}", soft_wrap=True)
+
+
+@contextmanager
+def _files_bar(console: Console, title: str) -> Iterator[tuple[Progress, TaskID]]:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
+        yield progress, progress.add_task(title, total=None)
+
+
+def _numbers(text: str, separator: str, name: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(separator)]
+    except ValueError:
+        raise DataError(
+            f"{name} is {text!r}; expected numbers with '{separator}' between them"
+        ) from None
+
+
+def _boundaries(text: str) -> str | list[str | list[str]]:
+    """One name for all axes, or one for each with commas; `lower/upper` where sides differ."""
+    axes = text.split(",")
+    if len(axes) == 1 and "/" not in text:
+        return text
+    return [axis.split("/") if "/" in axis else axis for axis in axes]
+
+
+def _settings(entries: list[str]) -> dict[str, list[float]]:
+    """Settings and their values, from `name=value` or `name=value,value`."""
+    settings = {}
+    for entry in entries:
+        name, equals, values = entry.partition("=")
+        if not equals or not name:
+            raise DataError(f"--set is {entry!r}; expected name=value, e.g. reynolds=1e4")
+        settings[name.strip()] = _numbers(values, ",", name.strip())
+    return settings
+
+
+def tables(path: str | Path) -> tuple[Table, Table]:
+    """A table of what the dataset is, and one of its splits; only metadata are read."""
+    from overtone.data.location import Location, find_files, find_splits, find_stats, hdf5_files
+    from overtone.data.safety import readable
+
+    place = Location(str(path))
+    splits = find_splits(place) if place.is_folder() and not hdf5_files(place) else {}
+    groups = {name: hdf5_files(folder) for name, folder in splits.items()}
+    if not any(groups.values()):
+        groups = {"(no splits)": find_files(path, "train")}
+    layouts = {name: [file.layout() for file in files] for name, files in groups.items()}
+    first = next(layout for found in layouts.values() for layout in found)
+    about = Table(title=first.dataset_name, show_header=False)
+    for name, value in _facts(first, [x for found in layouts.values() for x in found]).items():
+        about.add_row(name, value)
+    about.add_row("statistics", "stats.yaml" if find_stats(path) else "none")
+    listing = Table(title="splits")
+    for column in ("split", "files", "trajectories", "frames each", "values"):
+        listing.add_column(column, justify="left" if column == "split" else "right")
+    for name, found in layouts.items():
+        frames = sorted({layout.num_steps for layout in found})
+        listing.add_row(
+            name,
+            str(len(found)),
+            str(sum(layout.num_trajectories for layout in found)),
+            " or ".join(map(str, frames)),
+            readable(sum(map(_num_bytes, found))),
+        )
+    return about, listing
+
+
+def _facts(first: Layout, layouts: Sequence[Layout]) -> dict[str, str]:
+    parameters = {
+        name: sorted({layout.parameters[name] for layout in layouts if name in layout.parameters})
+        for name in first.parameters
+    }
+    return {
+        "fields": ", ".join(f"{spec.name} ({ORDERS[spec.order]})" for spec in first.fields),
+        "channels": f"{len(first.channels)}: {', '.join(first.channels)}",
+        "grid": " x ".join(map(str, first.shape)) + f" ({first.grid_type})",
+        "extent": " x ".join(f"{length:g}" for length in first.extent),
+        "boundaries": ", ".join(
+            f"{axis}: {_side_names(sides)}"
+            for axis, sides in zip(first.axes, first.boundaries, strict=True)
+        ),
+        "dt": f"{first.dt:g}",
+        "parameters": "; ".join(f"{k}: {_spread(v)}" for k, v in parameters.items()) or "none",
+        "scalars": ", ".join(spec.name for spec in first.scalars) or "none",
+    }
+
+
+def _spread(values: Sequence[Any]) -> str:
+    shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    return (
+        ", ".join(shown) if len(shown) <= 4 else f"{shown[0]} … {shown[-1]} ({len(shown)} values)"
+    )
+
+
+def _side_names(sides: Sides) -> str:
+    return str(sides[0]) if sides[0] is sides[1] else f"{sides[0]} below, {sides[1]} above"
+
+
+def _num_bytes(layout: Layout) -> int:
+    size = layout.num_trajectories, layout.num_steps, layout.shape
+    return sum(4 * math.prod(spec.stored_shape(*size)) for spec in layout.fields)

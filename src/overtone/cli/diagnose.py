@@ -1,0 +1,108 @@
+"""The command `overtone diagnose`: is there a grid artifact in what a model predicted?"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from overtone.errors import PatchError
+from overtone.progress import bars
+
+Layout = Annotated[
+    str,
+    typer.Option(
+        help="Axes of arrays: b samples, t frames, c channels, x y z cells; btcxy by default."
+    ),
+]
+
+
+def diagnose(
+    pred: Annotated[
+        str, typer.Argument(help="The prediction: Well folder or file, .npy, .npz, .zarr or .nc.")
+    ],
+    truth: Annotated[str, typer.Argument(help="The truth, of any of these kinds.")],
+    patch: Annotated[
+        str, typer.Option(help="Period to test: 16, 4x8 by axis, or auto to find it.")
+    ] = "auto",
+    field: Annotated[str, typer.Option(help="The one field to look at; all by default.")] = "",
+    boundary: Annotated[
+        str, typer.Option(help="periodic, open or wall for all axes, or e.g. periodic,wall.")
+    ] = "",
+    layout: Layout = "",
+    truth_layout: Annotated[
+        str, typer.Option(help="The same of the truth, if it differs from --layout.")
+    ] = "",
+    split: Annotated[
+        str, typer.Option(help="Of Well folders; test, or the only one that there is, by default.")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for diagnosis.png and diagnosis.svg.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="File for the result as JSON.")] = None,
+    fail_on_artifact: Annotated[
+        bool, typer.Option("--fail-on-artifact", help="Exit with code 1 if there is an artifact.")
+    ] = False,
+) -> None:
+    """Say whether a prediction has a grid artifact, of which period and how strong."""
+    from overtone.data.frames import choose_split, is_well, open_frames
+    from overtone.evaluate.diagnose import diagnose as run
+
+    period = _patch(patch)
+    chosen = split or (choose_split(pred) if is_well(pred) else None)
+    console = Console()
+    with ExitStack() as stack:
+        predicted = stack.enter_context(open_frames(pred, layout=layout or None, split=chosen))
+        true = stack.enter_context(
+            open_frames(truth, layout=truth_layout or layout or None, split=chosen)
+        )
+        progress = stack.enter_context(bars(console))
+        task = progress.add_task("comparing", total=None)
+        case = run(
+            predicted,
+            true,
+            patch=period,
+            field=field or None,
+            boundaries=_boundaries(boundary) if boundary else None,
+            progress=lambda n, m: progress.update(task, completed=n, total=m),
+        )
+    console.print(escape(case.diagnosis.sentence), soft_wrap=True, highlight=False)
+    for note in case.diagnosis.notes:
+        console.print(f"[dim]note:[/] {escape(note)}", soft_wrap=True, highlight=False)
+    written = []
+    if json is not None:
+        case.diagnosis.save(json)
+        written.append(json)
+    if out is not None:
+        from overtone.report.figures.diagnosis import draw
+
+        written += draw(case, out)
+    for path in written:
+        console.print(f"wrote {escape(str(path))}", soft_wrap=True, highlight=False)
+    if fail_on_artifact and case.diagnosis.found:
+        raise typer.Exit(1)
+
+
+def _patch(text: str) -> int | tuple[int, ...] | None:
+    if text == "auto":
+        return None
+    try:
+        sizes = tuple(int(size) for size in text.split("x"))
+    except ValueError:
+        raise PatchError(
+            f"patch is '{text}'; expected a number of cells such as 16, one for each axis such as "
+            "4x8, or auto"
+        ) from None
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def _boundaries(text: str) -> str | list[str | list[str]]:
+    """One name for all axes, or one for each with commas; `lower/upper` where sides differ."""
+    axes = text.split(",")
+    if len(axes) == 1 and "/" not in text:
+        return text
+    return [axis.split("/") if "/" in axis else axis for axis in axes]

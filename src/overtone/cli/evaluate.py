@@ -1,0 +1,276 @@
+"""The command line's evaluation part: each command is a typed function.
+
+Everything heavy is imported inside the commands, so that `overtone --help` stays quick.
+
+The command line's `report`: draw an evaluation's figures and page again.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from overtone.errors import DataError, OvertoneError
+from overtone.progress import bars
+
+if TYPE_CHECKING:
+    from overtone.evaluate import Candidate, Reading
+
+Model = Annotated[str, typer.Argument(help="A model's or a training run's folder, [NAME=]PATH.")]
+Data = Annotated[str, typer.Argument(help="A Well folder, a folder of HDF5 files or one file.")]
+Steps = Annotated[int, typer.Option(min=1, help="Length of the rollouts.")]
+Split = Annotated[str, typer.Option(help="The split to start from.")]
+Start = Annotated[int, typer.Option(min=0, help="First frame of the longest context.")]
+Batch = Annotated[int, typer.Option(min=1, help="Trajectories that are predicted at once.")]
+Count = Annotated[int | None, typer.Option(min=1, help="Use no more trajectories than this.")]
+Stride = Annotated[
+    int | None,
+    typer.Option(min=1, help="Stored frames between two frames; as it was trained by default."),
+]
+Coarsen = Annotated[
+    str | None,
+    typer.Option(help="Cells to average into one, e.g. 2 or 2x4; as it was trained by default."),
+]
+Device = Annotated[str, typer.Option(help="Where to compute, e.g. cuda.")]
+
+
+def evaluate(
+    model: Model,
+    data: Data,
+    models: Annotated[
+        list[str] | None, typer.Option("--model", help="A further model, [NAME=]PATH; repeatable.")
+    ] = None,
+    schedule: Annotated[
+        list[str] | None, typer.Option(help="E.g. 16 or 4-8-16+shift; repeatable.")
+    ] = None,
+    steps: Steps = 40,
+    split: Split = "test",
+    start: Start = 0,
+    batch: Batch = 4,
+    trajectories: Count = None,
+    stride: Stride = None,
+    coarsen: Coarsen = None,
+    windows: Annotated[int, typer.Option(min=1, help="Next-step predictions per patch.")] = 64,
+    out: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("evaluation"),
+    seed: Annotated[int, typer.Option(help="Of the confidence intervals.")] = 0,
+    device: Device = "cpu",
+    report: Annotated[bool, typer.Option(help="Draw figures and write report.html.")] = True,
+) -> None:
+    """Measure models on a dataset: errors, spectra, grid artifacts, physics and cost."""
+    from overtone.evaluate import evaluate as run
+    from overtone.evaluate.results import RESULTS, SAMPLES, require_own
+    from overtone.report.tables import results_table
+
+    console = Console()
+    require_own(out)
+    candidates = [_load(text) for text in (model, *(models or []))]
+    reading: Reading = {
+        "split": split,
+        "start": start,
+        "trajectories": trajectories,
+        "stride": candidates[0].trained_on("stride") if stride is None else stride,
+        "coarsen": _coarsen(coarsen, candidates[0]),
+    }
+    with bars(console) as progress:
+        task = progress.add_task("reading", total=None)
+        results, samples = run(
+            candidates,
+            data,
+            schedules=schedule,
+            steps=steps,
+            batch=batch,
+            windows=windows,
+            seed=seed,
+            device=device,
+            command=_command(
+                candidates, data, schedule, {**reading, "steps": steps, "windows": windows}
+            ),
+            progress=lambda n, m, what: progress.update(
+                task, completed=n, total=m, description=what
+            ),
+            note=lambda text: console.print(f"note: {escape(text)}", highlight=False),
+            **reading,
+        )
+    results.save(out / RESULTS)
+    samples.save(out / SAMPLES)
+    console.print(results_table(results))
+    console.print(f"wrote {out / RESULTS} and {out / SAMPLES}", soft_wrap=True)
+    if report:
+        from overtone.report import write_report
+
+        console.print(f"wrote {write_report(results, samples, out)}", soft_wrap=True)
+
+
+def rollout(
+    model: Model,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder of the new dataset.")],
+    schedule: Annotated[str, typer.Option(help="E.g. 16 or 4-8-16+shift.")],
+    steps: Steps = 40,
+    split: Split = "test",
+    start: Start = 0,
+    batch: Batch = 4,
+    trajectories: Count = None,
+    stride: Stride = None,
+    coarsen: Coarsen = None,
+    device: Device = "cpu",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an older dataset of that name.")
+    ] = False,
+) -> None:
+    """Predict trajectories and write them as a Well folder: the context, then the predictions."""
+    from overtone.evaluate import write_predictions
+    from overtone.schedules import parse_schedule
+
+    chosen = parse_schedule(schedule)
+    candidate = _load(model)
+    console = Console()
+    with bars(console) as progress:
+        task = progress.add_task(f"{candidate.name}: {chosen}", total=None)
+        write_predictions(
+            candidate,
+            data,
+            out,
+            schedule=chosen,
+            steps=steps,
+            batch=batch,
+            device=device,
+            overwrite=overwrite,
+            progress=lambda n, m: progress.update(task, completed=n, total=m),
+            split=split,
+            start=start,
+            trajectories=trajectories,
+            stride=candidate.trained_on("stride") if stride is None else stride,
+            coarsen=_coarsen(coarsen, candidate),
+        )
+    console.print(f"wrote {out}; next: overtone data check {out}", soft_wrap=True)
+
+
+def theory(
+    schedule: Annotated[str, typer.Argument(help="E.g. 16 or 4-8-16+shift.")],
+    steps: Steps = 96,
+    shape: Annotated[str, typer.Option(help="The grid, e.g. 64x64.")] = "64x64",
+    persistence: Annotated[
+        float, typer.Option(min=0, max=1, help="How alike errors of consecutive steps are.")
+    ] = 1.0,
+    agreement: Annotated[
+        float, typer.Option(min=0, max=1, help="How alike errors of different patches are.")
+    ] = 1.0,
+    out: Annotated[Path, typer.Option(help="File of the picture.")] = Path("theory.png"),
+) -> None:
+    """Say which patch harmonics a schedule excites, which stay coherent and how they grow."""
+    from overtone.domain import Domain
+    from overtone.report.figures.theory import draw, harmonics, verdict
+    from overtone.schedules import parse_schedule
+    from overtone.theory import ErrorModel
+
+    chosen = parse_schedule(schedule)
+    cells = _cells(shape, "shape")
+    grid = (cells,) if isinstance(cells, int) else cells
+    domain = Domain(grid, (1.0,) * len(grid), "periodic", ("any",))
+    tokens = chosen.tokens(domain, steps)  # refuses patches that the grid can't hold
+    model = ErrorModel(persistence=persistence, agreement=agreement)
+    found = harmonics(chosen, steps, ndim=len(grid), model=model)
+    table = Table(
+        title=f"{chosen}, {steps} steps on {shape}: {tokens} tokens",
+        caption="E|e|² in units of what one step injects; f in cycles per cell",
+        box=SIMPLE_HEAD,
+    )
+    for column in ("f", "excited by", "steps", "coherence", "exponent", "peak E|e|²", "growth"):
+        table.add_column(column, justify="left" if column in ("excited by", "growth") else "right")
+    for harmonic in found:
+        table.add_row(
+            harmonic.label,
+            harmonic.excited_by,
+            str(harmonic.injections),
+            f"{harmonic.coherence:.3f}",
+            f"{harmonic.exponent:.2f}",
+            f"{harmonic.peak:.4g}",
+            harmonic.kind,
+        )
+    console = Console()
+    console.print(table)
+    console.print(verdict(found), highlight=False)
+    console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
+
+
+def _load(text: str) -> Candidate:
+    """A model from `path` or `name=path`."""
+    from overtone.evaluate import load_candidate
+
+    name, equals, path = text.partition("=")
+    if not equals or Path(text).exists():
+        return load_candidate(text)
+    if not name or not path:
+        raise OvertoneError(f"model is {text!r}; expected PATH or NAME=PATH")
+    return load_candidate(path, name)
+
+
+def _coarsen(text: str | None, candidate: Candidate) -> int | tuple[int, ...]:
+    return candidate.trained_on("coarsen") if text is None else _cells(text, "coarsen")
+
+
+def _cells(text: str, name: str) -> int | tuple[int, ...]:
+    """One number for all axes, or one for each with x between them."""
+    try:
+        sizes = tuple(int(part) for part in text.split("x"))
+    except ValueError:
+        raise DataError(f"{name} is {text!r}; expected numbers such as 64 or 64x128") from None
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def _command(
+    candidates: Sequence[Candidate],
+    data: str,
+    schedules: Sequence[str] | None,
+    options: Mapping[str, object],
+) -> str:
+    """What was asked for, with names in place of this machine's folders."""
+    first, *others = (candidate.name for candidate in candidates)
+    words = ["overtone", "evaluate", first, Path(data).resolve().name]
+    words += [word for name in others for word in ("--model", name)]
+    words += [word for schedule in schedules or () for word in ("--schedule", schedule)]
+    for name, value in options.items():
+        text = "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        words += [] if value is None else [f"--{name}", text]
+    return shlex.join(words)
+
+
+def report(
+    results_dir: Annotated[
+        Path, typer.Argument(help="Folder of an evaluation, with results.json.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the report; the evaluation's by default.")
+    ] = None,
+    animate: Annotated[str, typer.Option(help="gif, mp4 or none.")] = "gif",
+    curves: Annotated[
+        list[Path] | None,
+        typer.Option(help="A training run's folder or metrics.jsonl; may be given several times."),
+    ] = None,
+) -> None:
+    """Draw the figures, the animation and report.html from an evaluation's results.json."""
+    from overtone.evaluate.results import Results, Samples
+    from overtone.report import write_report
+
+    if not (results_dir / "results.json").is_file():
+        raise DataError(
+            f"'{results_dir}' has no results.json; give the folder that `overtone evaluate` wrote"
+        )
+    results = Results.load(results_dir / "results.json")
+    frames = results_dir / "samples.safetensors"
+    samples = Samples.load(frames) if frames.exists() else None
+    runs = {run.parent.name if run.is_file() else run.name: run for run in curves or []}
+    console = Console()
+    if samples is None:
+        console.print("no samples.safetensors: the report has no pictures of fields")
+    page = write_report(results, samples, out or results_dir, curves=runs, animation=animate)
+    console.print(f"wrote {page}", soft_wrap=True)

@@ -1,0 +1,301 @@
+"""What an evaluation found, as plain data: the schema of `results.json`.
+
+Every averaged number is an `Estimate`: its value over the trajectories and a 95 % interval by
+bootstrap over them. `Results.model_json_schema()` is the schema in JSON's own terms. `Samples` are
+frames of one trajectory, true and predicted, kept beside it for pictures and animations.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from torch import Tensor
+
+from overtone.domain import Domain
+from overtone.errors import DataError
+from overtone.files import replacing
+from overtone.metrics.confidence import bootstrap
+
+FORMAT = "overtone-results-1"
+RESULTS = "results.json"
+
+
+class Record(BaseModel):
+    """Base of all parts: immutable, and nothing that is not named here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+
+class Estimate(Record):
+    """A mean over trajectories and its 95 % bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def estimate(values: Tensor, *, seed: int = 0) -> Estimate:
+    """The mean of one number for each trajectory, `(N,)`."""
+    (only,) = estimates(values[:, None], seed=seed)
+    return only
+
+
+def estimates(values: Tensor, *, seed: int = 0) -> tuple[Estimate, ...]:
+    """The means of some numbers for each trajectory, `(N, K)`."""
+    found = bootstrap(values, seed=seed)
+    rows = zip(found.value.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+    return tuple(Estimate(value=value, low=low, high=high) for value, low, high in rows)
+
+
+class NextStep(Record):
+    """One step from true frames at one patch.
+
+    Attributes:
+        patch: one int, or one for each axis.
+        vrmse: mean over fields.
+        fields: VRMSE of each field.
+        tokens, flops: of one prediction of one sample.
+        seconds: measured, of one prediction of one sample.
+    """
+
+    patch: int | tuple[int, ...]
+    vrmse: Estimate
+    fields: dict[str, Estimate]
+    tokens: int
+    flops: int
+    seconds: float
+
+
+class Harmonics(Record):
+    """The grid artifact of one period over a rollout.
+
+    Attributes:
+        patch: the period in cells.
+        excess: dB above the spectral neighbourhood, at each step, mean over trajectories.
+        exponent: g of `power ∝ step^g`.
+        overall: dB, of the mean spectrum over all steps.
+        p_value: of the overall excess.
+        share: of the residual's power that is on the lattice, overall.
+        cell: mean square residual folded onto the patch cell, nested lists over the axes.
+        seams: dB by which the residual jumps more across the borders of such patches than within
+            them, at each step, mean over trajectories; steps of any sign count, which leave no
+            lines in the spectrum.
+    """
+
+    patch: int | tuple[int, ...]
+    excess: tuple[Estimate, ...]
+    exponent: float
+    overall: float
+    p_value: float
+    share: float
+    cell: list[Any]
+    seams: tuple[Estimate, ...] = ()
+
+
+class ResidualSpectrum(Record):
+    """Isotropic power spectrum of the normalised residual at one step, mean over samples.
+
+    Attributes:
+        step: counted from 1.
+        wavenumber: cycles per cell of the finest axis.
+        power: of the residual in units of the truth's variance, mean over fields.
+        low, high: bounds of the power's 95 % interval.
+        truth: the truth's own, in the same units.
+    """
+
+    step: int
+    wavenumber: tuple[float, ...]
+    power: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    truth: tuple[float, ...]
+
+
+class Run(Record):
+    """One rollout schedule of one model.
+
+    Attributes:
+        schedule: its string form.
+        vrmse: at each step, mean over fields. Shorter than `steps` if all trajectories blew up.
+        vrmse_10: mean over the first ten steps, or fewer if fewer were made.
+        vrmse_all: mean over all steps.
+        fields: `vrmse_all` of each field.
+        bsnmse: mean over all steps, for each band (low, mid, high).
+        harmonics: of each of the patches that the schedules use.
+        spectra: residual spectra at chosen steps.
+        physics: name of a law -> at each step, how far the prediction's value of it is from the
+            truth's, relative to the truth's own; 0 is as the truth.
+        tokens: of all steps of one sample.
+        flops: of all steps of one sample.
+        seconds: measured, of all steps of one sample.
+        blow_up: the first step (from 1) at which a trajectory turned non-finite; None if none did.
+    """
+
+    schedule: str
+    vrmse: tuple[Estimate, ...]
+    vrmse_10: Estimate
+    vrmse_all: Estimate
+    fields: dict[str, Estimate]
+    bsnmse: dict[str, Estimate]
+    harmonics: tuple[Harmonics, ...]
+    spectra: tuple[ResidualSpectrum, ...]
+    physics: dict[str, tuple[Estimate, ...]]
+    tokens: int
+    flops: int
+    seconds: float
+    blow_up: int | None = None
+
+
+class ModelResult(Record):
+    """All that was measured of one model.
+
+    Attributes:
+        name: as given on the command line, or the folder's name.
+        seed: of its training, where known; runs that differ in it alone share a `name`.
+        num_parameters: trainable numbers.
+        config: what it was built from, with its kind under `kind`.
+        training: updates, minutes, FLOPs and the like, where its folder tells.
+    """
+
+    name: str
+    seed: int | None
+    num_parameters: int
+    config: dict[str, Any]
+    training: dict[str, Any]
+    next_step: tuple[NextStep, ...]
+    runs: tuple[Run, ...]
+
+
+class Data(Record):
+    """What the models were evaluated on.
+
+    Attributes:
+        name: of the dataset; never a folder of this machine.
+        split: train, valid or test.
+        fingerprint: SHA-256 over names, sizes and contents of the split's files.
+        trajectories: how many.
+        start: first frame of each rollout's context.
+        domain: `Domain.to_dict()`.
+    """
+
+    name: str
+    split: str
+    fingerprint: str
+    trajectories: int
+    start: int
+    domain: dict[str, Any]
+
+
+def _rounded(value: Any) -> Any:
+    """Plain data with five digits of every float; counts stay what they are."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, list):
+        return [_rounded(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: _rounded(entry) for key, entry in value.items()}
+    return value
+
+
+class Results(Record):
+    """The whole of `results.json`."""
+
+    format: Literal["overtone-results-1"] = FORMAT
+    command: str
+    seed: int
+    machine: dict[str, str]
+    data: Data
+    steps: int
+    models: tuple[ModelResult, ...]
+
+    def save(self, path: str | Path, *, compact: bool = False) -> None:
+        """Write JSON; the file is complete or absent.
+
+        Args:
+            path: the file.
+            compact: five digits of every number and no indentation: a quarter of the bytes.
+        """
+        text = self.model_dump_json(indent=None if compact else 2)
+        if compact:
+            text = json.dumps(_rounded(json.loads(text)), separators=(",", ":"))
+        with replacing(path) as scratch:
+            scratch.write_text(text + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Results:
+        """Read what `save` wrote."""
+        try:
+            return cls.model_validate_json(Path(path).read_text())
+        except (OSError, ValidationError, UnicodeDecodeError) as error:
+            raise DataError(
+                f"'{path}' can't be read as results of `overtone evaluate`: {error}"
+            ) from error
+
+
+def require_own(out: Path) -> None:
+    """Refuse a folder whose files are not ours to replace, before hours are spent."""
+    if out.exists() and not out.is_dir():
+        raise DataError(f"'{out}' is a file; expected a folder for the results")
+    if (out / RESULTS).exists():
+        try:
+            Results.load(out / RESULTS)
+        except DataError:
+            raise DataError(
+                f"'{out / RESULTS}' exists and is not from `overtone evaluate`; it is left alone. "
+                "Choose another folder with --out"
+            ) from None
+
+
+SAMPLES = "samples.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Some steps of a rollout of one trajectory.
+
+    Attributes:
+        domain: what the frames lie on.
+        steps: which rollout steps, counted from 1.
+        truth: `(S, C, *space)`, one frame for each of `steps`.
+        predictions: name of the model, schedule -> `(S, C, *space)`; NaN after a blow-up.
+    """
+
+    domain: Domain
+    steps: tuple[int, ...]
+    truth: Tensor
+    predictions: dict[tuple[str, str], Tensor]
+
+    def save(self, path: str | Path) -> None:
+        """Write a safetensors file; it is complete or absent."""
+        from safetensors.torch import save_file
+
+        keys = list(self.predictions)
+        tensors = {"truth": self.truth} | {
+            f"prediction_{i}": self.predictions[key] for i, key in enumerate(keys)
+        }
+        about = {"domain": self.domain.to_dict(), "steps": self.steps, "keys": keys}
+        with replacing(path) as scratch:
+            tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+            save_file(tensors, scratch, metadata={"about": json.dumps(about)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Samples:
+        """Read what `save` wrote."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, framework="pt") as file:
+                about = json.loads(file.metadata()["about"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            keys = [(model, schedule) for model, schedule in about["keys"]]
+            predictions = {key: tensors[f"prediction_{i}"] for i, key in enumerate(keys)}
+            domain, steps = Domain(**about["domain"]), tuple(about["steps"])
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                f"'{path}' can't be read as samples of an evaluation: {error}"
+            ) from error
+        return cls(domain, steps, tensors["truth"], predictions)

@@ -1,0 +1,218 @@
+"""What an emulator is made of: every number needed to build one, as plain data.
+
+An `Architecture` is complete: nothing is derived later, so that what is saved beside the weights
+builds the same model in any future version.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypedDict, Unpack
+
+from overtone.domain import Domain, per_axis
+from overtone.errors import OvertoneError, suggest
+from overtone.models.processors import PROCESSORS
+from overtone.models.tokenizers import TOKENIZERS, DecoderRule
+from overtone.models.tokenizers.convolution import DECODER_RULES, base_kernels, split
+from overtone.schedules import Patch
+
+
+@dataclass(frozen=True)
+class Size:
+    """Width and depth of a processor."""
+
+    width: int
+    heads: int
+    blocks: int
+    mlp_dim: int
+
+
+SIZES: dict[str, Size] = {
+    "nano": Size(width=64, heads=2, blocks=4, mlp_dim=216),  # about 0.4 M in 3D, for a CPU
+    "tiny": Size(width=96, heads=3, blocks=4, mlp_dim=320),  # about 0.75 M parameters, for a CPU
+    "7m": Size(width=192, heads=3, blocks=12, mlp_dim=384),
+    "25m": Size(width=384, heads=6, blocks=12, mlp_dim=768),
+    "100m": Size(width=768, heads=12, blocks=12, mlp_dim=1536),
+}
+
+
+class Options(TypedDict, total=False):
+    """What can be set beyond a size's name. See `Architecture` for the meaning of each."""
+
+    width: int
+    heads: int
+    blocks: int
+    mlp_dim: int
+    stages: int
+    base_kernel: int | Sequence[int]
+    stage_dim: int
+    decoder: DecoderRule
+    causal: bool
+    max_turns: int
+    layer_scale: float
+    drop_path: float
+    window: int
+    mode_blocks: int
+    refine: int
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Every number that defines an emulator.
+
+    Attributes:
+        processor: `"vit"`, `"axial"`, `"swin"` or `"afno"`.
+        tokenizer: `"csm"`, `"ckm"` or `"fixed"`.
+        patches: what the model is trained for, one int for each axis.
+        domain: what it is trained on; other grid sizes of the same kind are accepted.
+        context: largest number of frames it looks back on.
+        width, heads, blocks, mlp_dim: sizes of the processor.
+        kernels: base kernel of each tokenizer stage.
+        stage_dim: width between the tokenizer's stages.
+        decoder: `"paper"` or `"keep"`, the rule for the decoder's amplitude.
+        causal: whether a frame sees only itself and earlier ones.
+        max_turns: highest frequency of the rotary encoding, in turns per domain.
+        layer_scale, drop_path: of the residual branches.
+        window: most tokens of a window along an axis (`"swin"`).
+        mode_blocks: blocks of channels of the spectral network (`"afno"`).
+        refine: width of the convolutions that correct changes cell by cell; 0 for none.
+    """
+
+    processor: str
+    tokenizer: str
+    patches: tuple[tuple[int, ...], ...]
+    domain: Domain
+    context: int
+    width: int
+    heads: int
+    blocks: int
+    mlp_dim: int
+    kernels: tuple[int, ...]
+    stage_dim: int
+    decoder: DecoderRule
+    causal: bool
+    max_turns: int
+    layer_scale: float
+    drop_path: float
+    window: int
+    mode_blocks: int
+    refine: int
+
+    def __post_init__(self) -> None:
+        _one_of(self.processor, PROCESSORS, "processor")
+        _one_of(self.tokenizer, tuple(TOKENIZERS), "tokenizer")
+        _one_of(self.decoder, DECODER_RULES, "decoder")
+        for name in ("context", "width", "heads", "blocks", "mlp_dim", "stage_dim", "max_turns",
+                     "window", "mode_blocks"):  # fmt: skip
+            if getattr(self, name) < 1:
+                raise OvertoneError(f"{name} is {getattr(self, name)}; expected at least 1")
+        if self.refine < 0:
+            raise OvertoneError(f"refine is {self.refine}; expected 0 for none, or a width")
+        if not 0 <= self.drop_path < 1:
+            raise OvertoneError(f"drop_path is {self.drop_path}; expected 0 <= drop_path < 1")
+        if self.width % (2 * self.heads):
+            raise OvertoneError(
+                f"width {self.width} does not split into {self.heads} heads of even size; "
+                f"choose a multiple of {2 * self.heads}"
+            )
+        if self.processor == "afno" and self.width % self.mode_blocks:
+            raise OvertoneError(
+                f"width {self.width} does not split into {self.mode_blocks} blocks of modes; "
+                "choose mode_blocks that divide it"
+            )
+        if self.tokenizer == "fixed" and len(self.patches) != 1:
+            raise OvertoneError(
+                f"tokenizer 'fixed' has one patch, {len(self.patches)} were given: {self.patches}; "
+                "choose 'csm' or 'ckm' for several"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, strings and numbers, for JSON."""
+        plain = asdict(self) | {"domain": self.domain.to_dict()}
+        return plain | {"patches": [list(p) for p in self.patches], "kernels": list(self.kernels)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Architecture:
+        """The inverse of `to_dict`. Unknown and missing keys are errors."""
+        names = {field.name for field in fields(cls)}
+        unknown, missing = sorted(set(values) - names), sorted(names - set(values))
+        if unknown or missing:
+            raise OvertoneError(
+                f"the architecture has unknown keys {unknown} and lacks {missing}; "
+                "it was written by another version or edited by hand"
+            )
+        return cls(
+            **{
+                **values,
+                "domain": Domain(**values["domain"]),
+                "patches": tuple(tuple(patch) for patch in values["patches"]),
+                "kernels": tuple(values["kernels"]),
+            }
+        )
+
+
+def design(
+    processor: str,
+    *,
+    tokenizer: str,
+    patches: Sequence[Patch] | int,
+    size: str,
+    domain: Domain,
+    context: int,
+    **options: Unpack[Options],
+) -> Architecture:
+    """Fill in an architecture from a size's name; `options` override single numbers."""
+    _one_of(size, tuple(SIZES), "size")
+    for name in options:
+        _one_of(name, tuple(Options.__annotations__), "option")
+    numbers = asdict(SIZES[size])
+    numbers |= {key: value for key, value in options.items() if key in numbers}
+    trained = trained_patches(patches, domain.ndim)
+    return Architecture(
+        processor=processor,
+        tokenizer=tokenizer,
+        patches=trained,
+        domain=domain,
+        context=context,
+        **numbers,
+        kernels=_kernels(trained, options),
+        stage_dim=options.get("stage_dim", max(numbers["width"] // 4, 1)),
+        decoder=options.get("decoder", "keep"),
+        causal=options.get("causal", True),
+        # Half a turn per 16 cells of the longest axis: finer places are the tokenizer's business.
+        max_turns=options.get("max_turns", max(16, math.ceil(max(domain.shape) / 16))),
+        layer_scale=options.get("layer_scale", 0.1),
+        drop_path=options.get("drop_path", 0.0),
+        window=options.get("window", 8),
+        mode_blocks=options.get("mode_blocks", math.gcd(numbers["width"], 8)),
+        refine=options.get("refine", 0),
+    )
+
+
+def trained_patches(patches: Sequence[Patch] | int, ndim: int) -> tuple[tuple[int, ...], ...]:
+    """The patches that a model will be trained for, one int for each axis."""
+    given = [patches] if isinstance(patches, int) else patches
+    if not given:
+        raise OvertoneError("patches is empty; expected at least one, such as (4, 8, 16)")
+    return tuple(per_axis(patch, ndim, "patch") for patch in given)
+
+
+def _kernels(patches: tuple[tuple[int, ...], ...], options: Options) -> tuple[int, ...]:
+    stages = options.get("stages", 2)
+    given = options.get("base_kernel")
+    if given is None:
+        return base_kernels([size for patch in patches for size in patch], stages)
+    if isinstance(given, int):
+        return split(given, stages)
+    if len(given) != options.get("stages", len(given)):
+        raise OvertoneError(f"base_kernel {tuple(given)} does not have {stages} stages")
+    return tuple(given)
+
+
+def _one_of(value: str, known: Sequence[str], name: str) -> None:
+    if value not in known:
+        raise OvertoneError(
+            f"{name} is {value!r}; expected one of {', '.join(known)}{suggest(str(value), known)}"
+        )

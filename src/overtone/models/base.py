@@ -1,0 +1,286 @@
+"""The face that all models share: a call in three steps, and a folder on disk.
+
+A call accepts the window, lays the patch grid, and computes the change that follows:
+
+    frame = last frame + unit · change(window, grid).
+
+`Emulator`, `CViT`, the baselines and flexified models differ in `change` and in what they are
+rebuilt from; some are stricter in what they accept.
+
+What a model accepts: windows that fit the domain it was built for, and patches it knows.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from overtone.domain import Domain, PerAxis, Window, per_axis
+from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchError
+from overtone.grid import PatchGrid
+from overtone.models.storage import load_folder, load_weights, save_folder
+from overtone.normalize import Statistics
+from overtone.schedules import Patch
+
+
+class Model(nn.Module, ABC):
+    """Predicts the next frame of a window.
+
+    Args:
+        domain: what it is built for.
+        context: largest number of frames it looks back on.
+        patches: those it is trained for, one int for each axis.
+        causal: whether every frame of a window makes a prediction of its own, or only the last.
+
+    Attributes:
+        domain, context, causal: as given.
+        patches: as given, each written as short as possible.
+        pace: how much of its standard deviation each field usually changes by in a step, `(C,)`,
+            see `normalize`. Training measures it; until then it is 0.
+    """
+
+    kind: ClassVar[str]
+    """What folders and results call it."""
+    patched: ClassVar[bool] = True
+    """Whether it has patches. If not, it accepts any patch and shift and ignores them."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        context: int,
+        *,
+        patches: tuple[tuple[int, ...], ...],
+        causal: bool = False,
+    ):
+        super().__init__()
+        if context < 1:
+            raise OvertoneError(f"context is {context}; expected at least 1")
+        self.domain = domain
+        self.context = context
+        self.causal = causal
+        self.patches: tuple[Patch, ...] = tuple(short_patch(patch) for patch in patches)
+        self._trained = patches
+        self.pace: Tensor
+        self.register_buffer("pace", torch.zeros(len(domain.fields)))
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of trainable real numbers; a complex one counts as two."""
+        return sum(p.numel() * (2 if p.is_complex() else 1) for p in self.parameters())
+
+    @property
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """Every number that defines it, plain data."""
+
+    @abstractmethod
+    def change(
+        self, window: Window, grid: PatchGrid, *, last_only: bool
+    ) -> tuple[Tensor, Statistics]:
+        """Compute what `predict_change` returns, for a window and a patch that were accepted."""
+
+    def forward(
+        self,
+        window: Window,
+        patch: PerAxis | None = None,
+        shift: PerAxis = 0,
+        *,
+        allow_untrained: bool = False,
+    ) -> Tensor:
+        """Predict the next frame.
+
+        Args:
+            window: fields `(B, T, C, *space)` in physical units; of more than `context` frames
+                the latest are used.
+            patch: cells of a token, one int or one for each axis. A model of one patch, or of none,
+                needs not be told.
+            shift: cells by which the patch grid is moved, one int or one for each axis.
+            allow_untrained: accept a patch that the model was not trained for.
+
+        Returns:
+            `(B, C, *space)` in physical units.
+        """
+        return self.next_frame(*self.accept_call(window, patch, shift, allow_untrained))
+
+    def predict_change(
+        self,
+        window: Window,
+        patch: PerAxis | None = None,
+        shift: PerAxis = 0,
+        *,
+        last_only: bool = False,
+        allow_untrained: bool = False,
+    ) -> tuple[Tensor, Statistics]:
+        """Predict the change that follows each frame, in the statistics' unit.
+
+        This is what training compares with `Statistics.change_between`. Arguments are those of
+        `forward`; with `last_only`, and if the model is not `causal`, T is 1.
+
+        Returns:
+            Changes `(B, T, C, *space)`, and the statistics that give them their units.
+        """
+        window, grid = self.accept_call(window, patch, shift, allow_untrained)
+        return self.change(window, grid, last_only=last_only)
+
+    def next_frame(self, window: Window, grid: PatchGrid) -> Tensor:
+        """Compute what `forward` returns, for a window and a patch that were accepted."""
+        change, stats = self.change(window, grid, last_only=True)
+        return stats.add_change(window.fields[:, -1:], change)[:, 0]
+
+    def accept_call(
+        self, window: Window, patch: PerAxis | None, shift: PerAxis, allow_untrained: bool
+    ) -> tuple[Window, PatchGrid]:
+        """The frames that are used, and the patch grid on them."""
+        window = self.accept(window)
+        if patch is None:
+            if len(self.patches) != 1:
+                known = ", ".join(map(str, self.patches))
+                raise PatchError(f"no patch was given; this model knows {known}: choose one")
+            (patch,) = self.patches
+        return window, self.lay(window.domain, patch, shift, allow_untrained)
+
+    def accept(self, window: Window) -> Window:
+        """Check a window against the model and cut it to the context."""
+        # In training the loss tells of NaN.
+        return accept_window(
+            window, domain=self.domain, context=self.context, check_finite=not self.training
+        )
+
+    def lay(
+        self, domain: Domain, patch: PerAxis, shift: PerAxis, allow_untrained: bool
+    ) -> PatchGrid:
+        """Check a patch against the model and lay its grid on a domain."""
+        return accept_patch(
+            patch, shift, domain=domain, trained=self._trained, allow_untrained=allow_untrained
+        )
+
+    def checkpoint_activations(self, enabled: bool = True) -> None:
+        """Recompute blocks in the backward pass instead of keeping what they computed.
+
+        Without effect on models that are not made of blocks of their own.
+        """
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        training: Mapping[str, Any] | None = None,
+        weights: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        """Write a folder with weights (safetensors) and configuration (JSON).
+
+        Args:
+            path: the folder.
+            training: how it was trained (seed, updates, …), plain data to keep beside it.
+            weights: other weights than its own, e.g. gathered ones of a model spread over ranks.
+        """
+        content = self.blueprint() | {"training": dict(training or {})}
+        save_folder(path, self.state_dict() if weights is None else weights, content)
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path) -> Self:
+        """Read a folder that `save` wrote, or a model that comes with the package, by its name.
+
+        The model is in evaluation mode.
+        """
+        return cls.restore(*load_folder(path), path)
+
+    @classmethod
+    def restore(
+        cls, weights: Mapping[str, Tensor], config: Mapping[str, Any], path: str | Path
+    ) -> Self:
+        """Build a model from what `load_folder` read in a folder."""
+        try:
+            model = cls.rebuild(config)
+        except (KeyError, TypeError, OvertoneError) as error:
+            raise CheckpointError(f"the configuration of '{path}' does not fit: {error}") from error
+        load_weights(model, weights, path)
+        return model.eval()
+
+    def blueprint(self) -> dict[str, Any]:
+        """What `rebuild` needs, plain data: the model's part of a folder's configuration."""
+        return {"kind": self.kind, "architecture": self.config}
+
+    @classmethod
+    @abstractmethod
+    def rebuild(cls, config: Mapping[str, Any]) -> Self:
+        """An untrained model by a folder's configuration."""
+
+
+def accept_window(window: Window, *, domain: Domain, context: int, check_finite: bool) -> Window:
+    """Check a window against a model and cut it to the model's context.
+
+    Args:
+        window: fields `(B, T, C, *space)`.
+        domain: what the model was built for; another number of cells is no hindrance.
+        context: largest number of frames it looks back on.
+        check_finite: refuse NaN and infinity. A compiled graph never does: it would have to wait.
+    """
+    given = window.domain
+    if not window.batched:
+        raise DomainError(
+            f"the window has shape {tuple(window.fields.shape)} without a batch axis; "
+            "expected (B, T, C, *space): use fields.unsqueeze(0)"
+        )
+    if given.ndim != domain.ndim:
+        raise DomainError(f"the window is {given.ndim}D, the model was built for {domain.ndim}D")
+    if given.fields != domain.fields:
+        raise DomainError(
+            f"the window has the fields {given.fields}, the model was built for {domain.fields}; "
+            "select and order them alike"
+        )
+    unknown = [str(kind) for kind in given.kinds if kind not in domain.kinds]
+    if unknown:
+        raise DomainError(
+            f"the window has boundaries of kind {unknown}, which the model has not learned; it "
+            f"knows periodic{''.join(f', {kind}' for kind in domain.kinds)}"
+        )
+    if not math.isclose(given.dt, domain.dt, rel_tol=1e-3):
+        raise DomainError(f"the window's dt is {given.dt}, the model steps by {domain.dt}")
+    needed = min(2, context)
+    if window.num_frames < needed:
+        raise DomainError(
+            f"the window has {window.num_frames} frames; the model needs at least {needed} to "
+            f"see a change, and was built for {context}"
+        )
+    window = window.last(context)
+    if check_finite and not torch.compiler.is_compiling():
+        window.require_finite()
+    return window
+
+
+def accept_patch(
+    patch: int | Sequence[int],
+    shift: int | Sequence[int],
+    *,
+    domain: Domain,
+    trained: tuple[tuple[int, ...], ...],
+    allow_untrained: bool,
+) -> PatchGrid:
+    """The patch grid of a call.
+
+    Args:
+        patch, shift: one int, or one for each axis.
+        domain: what the window lies on.
+        trained: the patches that the model knows.
+        allow_untrained: accept others, too.
+    """
+    sizes = per_axis(patch, domain.ndim, "patch")
+    if sizes not in trained and not allow_untrained:
+        known = ", ".join(str(short_patch(known)) for known in trained)
+        raise PatchError(
+            f"patch {short_patch(sizes)} was not trained for; this model knows {known}. "
+            "allow_untrained=True tries it all the same"
+        )
+    return PatchGrid.lay(domain, sizes, shift)
+
+
+def short_patch(patch: tuple[int, ...]) -> Patch:
+    """A patch written as short as possible: one int if all axes have the same."""
+    return patch[0] if len(set(patch)) == 1 else patch

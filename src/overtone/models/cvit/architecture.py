@@ -1,0 +1,164 @@
+"""What a CViT is made of: every number needed to build one, as plain data.
+
+Sizes `"s"`, `"b"` and `"l"` are the published ones, with 13, 30 and 92 million parameters on their
+authors' grid of 128 x 128 cells, latents included; `"mini"` is for a CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypedDict, Unpack
+
+from overtone.domain import Domain, per_axis
+from overtone.errors import OvertoneError
+from overtone.models.architecture import trained_patches
+from overtone.schedules import Patch
+
+
+class CViTOptions(TypedDict, total=False):
+    """What can be set beyond a size's name. See `CViTArchitecture` for the meaning of each."""
+
+    width: int
+    heads: int
+    blocks: int
+    mlp_dim: int
+    summaries: int
+    base_patch: int | Sequence[int]
+    latent_grid: Sequence[int]
+    latent_dim: int
+    decoder_width: int
+    decoder_heads: int
+    decoder_blocks: int
+    decoder_mlp_dim: int
+
+
+SIZES: dict[str, CViTOptions] = {
+    "mini": {"width": 48, "heads": 3, "blocks": 2, "mlp_dim": 96, "latent_dim": 32,
+             "decoder_width": 48, "decoder_heads": 3, "decoder_mlp_dim": 96},
+    "s": {"width": 384, "heads": 6, "blocks": 5, "mlp_dim": 384, "latent_dim": 256,
+          "decoder_width": 512, "decoder_heads": 16, "decoder_mlp_dim": 512},
+    "b": {"width": 512, "heads": 8, "blocks": 10, "mlp_dim": 512, "latent_dim": 512,
+          "decoder_width": 512, "decoder_heads": 16, "decoder_mlp_dim": 512},
+    "l": {"width": 768, "heads": 12, "blocks": 15, "mlp_dim": 1536, "latent_dim": 512,
+          "decoder_width": 512, "decoder_heads": 16, "decoder_mlp_dim": 1024},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CViTArchitecture:
+    """Every number that defines a CViT.
+
+    Attributes:
+        tokenizer: `"ckm"`, or `"fixed"` for one patch alone.
+        patches: what the model is trained for, one int for each axis.
+        domain: what it is trained on; other grid sizes of the same kind are accepted.
+        context: largest number of frames it looks back on.
+        base_patch: kernel of the patch convolution.
+        embedding_patch: the embedding of places has one vector for each such patch.
+        width, heads, mlp_dim: sizes of the encoder.
+        summaries, blocks: encoder blocks that sum up the frames, and that mix the places.
+        latent_grid, latent_dim: of the latents that places are looked up in.
+        decoder_width, decoder_heads, decoder_mlp_dim, decoder_blocks: sizes of the decoder.
+    """
+
+    tokenizer: str
+    patches: tuple[tuple[int, ...], ...]
+    domain: Domain
+    context: int
+    base_patch: tuple[int, ...]
+    embedding_patch: tuple[int, ...]
+    width: int
+    heads: int
+    mlp_dim: int
+    summaries: int
+    blocks: int
+    latent_grid: tuple[int, ...]
+    latent_dim: int
+    decoder_width: int
+    decoder_heads: int
+    decoder_mlp_dim: int
+    decoder_blocks: int
+
+    def __post_init__(self) -> None:
+        if self.tokenizer not in ("ckm", "fixed"):
+            raise OvertoneError(f"tokenizer is {self.tokenizer!r}; CViT has 'ckm' and 'fixed'")
+        if self.tokenizer == "fixed" and self.patches != (self.base_patch,):
+            raise OvertoneError(
+                f"tokenizer 'fixed' has one patch, that of its kernel {self.base_patch}; "
+                f"{self.patches} were given. Choose 'ckm' for several"
+            )
+        for name in ("context", "blocks", "summaries", "mlp_dim", "decoder_mlp_dim",
+                     "decoder_blocks"):  # fmt: skip
+            if getattr(self, name) < 1:
+                raise OvertoneError(f"{name} is {getattr(self, name)}; expected at least 1")
+        for width, heads in ((self.width, self.heads), (self.decoder_width, self.decoder_heads)):
+            if heads < 1 or width < 2 or width % 2 or width % heads:
+                raise OvertoneError(
+                    f"width {width} does not split into {heads} heads; choose an even multiple"
+                )
+        if self.latent_dim < 2 * self.domain.ndim:
+            raise OvertoneError(
+                f"latent_dim is {self.latent_dim}; expected at least {2 * self.domain.ndim}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, strings and numbers, for JSON."""
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        return plain | {
+            "domain": self.domain.to_dict(),
+            "patches": [list(patch) for patch in self.patches],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> CViTArchitecture:
+        """The inverse of `to_dict`. Unknown and missing keys are errors."""
+        names = {field.name for field in fields(cls)}
+        unknown, missing = sorted(set(values) - names), sorted(names - set(values))
+        if unknown or missing:
+            raise OvertoneError(
+                f"the architecture has unknown keys {unknown} and lacks {missing}; "
+                "it is no CViT, was written by another version or edited by hand"
+            )
+        tuples = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+        return cls(
+            **{
+                **values,
+                **tuples,
+                "domain": Domain(**values["domain"]),
+                "patches": tuple(tuple(patch) for patch in values["patches"]),
+            }
+        )
+
+
+def design_cvit(
+    *,
+    domain: Domain,
+    tokenizer: str,
+    patches: Sequence[Patch] | int,
+    size: str,
+    context: int,
+    **options: Unpack[CViTOptions],
+) -> CViTArchitecture:
+    """Fill in an architecture from a size's name; `options` override single numbers."""
+    if size not in SIZES:
+        raise OvertoneError(f"size is {size!r}; expected one of {', '.join(SIZES)}")
+    unknown = sorted(options.keys() - CViTOptions.__annotations__.keys())
+    if unknown:
+        known = ", ".join(CViTOptions.__annotations__)
+        raise OvertoneError(f"option {unknown[0]!r} is unknown; expected one of {known}")
+    trained = trained_patches(patches, domain.ndim)
+    by_axis = tuple(zip(*trained, strict=True))
+    given: dict[str, Any] = {"summaries": 2, "decoder_blocks": 1, **SIZES[size], **options}
+    base_patch = given.pop("base_patch", tuple(map(max, by_axis)))
+    latent_grid = given.pop("latent_grid", domain.shape)
+    return CViTArchitecture(
+        tokenizer=tokenizer,
+        patches=trained,
+        domain=domain,
+        context=context,
+        base_patch=per_axis(base_patch, domain.ndim, "base_patch"),
+        embedding_patch=tuple(map(min, by_axis)),
+        latent_grid=per_axis(latent_grid, domain.ndim, "latent_grid"),
+        **given,
+    )

@@ -1,0 +1,196 @@
+"""Model folders: weights as safetensors, everything else as JSON. Nothing is ever executed.
+
+A folder is written under a temporary name and then renamed, so that it is complete or absent. The
+JSON file holds the SHA-256 of the weights, which is verified on loading. `load_model` is the one
+door to every saved model, also to those that come with the package, by their names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from overtone.errors import CheckpointError, suggest
+from overtone.files import replacing_folder, sha256
+from overtone.models.compat import modern_config, modern_weights
+from overtone.version import __version__
+
+if TYPE_CHECKING:
+    from overtone.models.base import Model
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+FORMAT = "overtone-emulator-1"
+PICKLES = {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"}
+
+
+def save_folder(path: str | Path, weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
+    """Write a model folder, replacing an older model folder of that name in one step.
+
+    Args:
+        path: the folder.
+        weights: named tensors.
+        config: plain data, for JSON.
+    """
+    from safetensors.torch import save_file
+
+    path = Path(path)
+    if path.exists() and not _is_model_folder(path):
+        raise CheckpointError(
+            f"'{path}' exists and is not a model folder; it is left alone. Choose another name"
+        )
+    with replacing_folder(path) as scratch:
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+        save_file(tensors, scratch / WEIGHTS)
+        content = {
+            "format": FORMAT,
+            "overtone": __version__,
+            "sha256": sha256(scratch / WEIGHTS),
+            **config,
+        }
+        (scratch / CONFIG).write_text(json.dumps(content, indent=2) + "\n")
+
+
+def load_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a model folder: weights, and the configuration it was saved with."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = find_model(path)
+    _refuse_pickle(path)
+    for name in (CONFIG, WEIGHTS):
+        if not (path / name).is_file():
+            raise CheckpointError(
+                f"'{path}' is not a model folder: it has no {name}. Expected a folder that "
+                "Emulator.save wrote"
+            )
+    try:
+        config = json.loads((path / CONFIG).read_text())
+        if config["format"] != FORMAT:
+            raise CheckpointError(
+                f"'{path}' has format {config['format']!r}; this version reads {FORMAT!r}"
+            )
+        expected = config["sha256"]
+    except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"'{path / CONFIG}' can't be read: {error!r}") from error
+    if sha256(path / WEIGHTS) != expected:
+        raise CheckpointError(
+            f"'{path / WEIGHTS}' is not the file that was saved: its SHA-256 differs from the one "
+            "in config.json. It is damaged or was replaced; copy or save the model again"
+        )
+    config = modern_config(config)
+    try:
+        return modern_weights(load_file(path / WEIGHTS), config), config
+    except SafetensorError as error:
+        raise CheckpointError(f"'{path / WEIGHTS}' can't be read: {error}") from error
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], path: str | Path) -> None:
+    """Give a model the weights of a folder, or say in which of them the two differ.
+
+    Args:
+        model: built by the folder's configuration.
+        weights: named tensors, from `load_folder`.
+        path: the folder, to name it in an error.
+    """
+    own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if own != given:
+        differing = sorted(n for n in own.keys() & given.keys() if own[n] != given[n])
+        shapes = [f"{n}: {given[n]} in the file, {own[n]} expected" for n in differing[:3]]
+        raise CheckpointError(
+            f"the weights in '{path}' do not match its configuration: "
+            f"missing {sorted(own.keys() - given.keys())[:3]}, "
+            f"unknown {sorted(given.keys() - own.keys())[:3]}, other shapes {shapes}"
+        )
+    model.load_state_dict(weights)
+
+
+def find_model(path: str | Path) -> Path:
+    """The model folder itself: of a training run's folder, its best model or else its last.
+
+    What is no path here may be the name of a model that comes with the package.
+    """
+    path = Path(path)
+    if not path.exists():
+        return pretrained_folder(path) or path
+    if not (path / WEIGHTS).exists():
+        for name in ("best", "last"):
+            if (path / name / WEIGHTS).exists():
+                return path / name
+    return path
+
+
+def _refuse_pickle(path: Path) -> None:
+    pickles = [path] if path.suffix in PICKLES and path.is_file() else []
+    if path.is_dir() and not (path / WEIGHTS).exists():
+        pickles = sorted(file for file in path.iterdir() if file.suffix in PICKLES)
+    if pickles:
+        raise CheckpointError(
+            f"'{pickles[0]}' is a pickle file, which could run code when loaded; expected a folder "
+            f"with {WEIGHTS} and {CONFIG}, as Emulator.save writes it"
+        )
+    if not path.exists():
+        names = pretrained_names()
+        raise CheckpointError(
+            f"'{path}' does not exist{suggest(str(path), names)}; expected a folder that "
+            f"Emulator.save wrote, or a model that comes with the package: {', '.join(names)}"
+        )
+    if path.is_file():
+        raise CheckpointError(f"'{path}' is a file; expected the folder that holds {WEIGHTS}")
+
+
+def _is_model_folder(path: Path) -> bool:
+    return path.is_dir() and (not any(path.iterdir()) or (path / CONFIG).is_file())
+
+
+PACKAGED = Path(__file__).parents[1] / "weights"
+"""Where the models are that come with the package."""
+
+
+def pretrained_names() -> list[str]:
+    """What `from_pretrained` and all commands take in the place of a folder."""
+    folders = PACKAGED.iterdir() if PACKAGED.is_dir() else ()
+    return sorted(path.name for path in folders if path.is_dir())
+
+
+def pretrained_folder(name: str | Path) -> Path | None:
+    """The folder of a packaged model, or None if there is none of that name."""
+    return PACKAGED / str(name) if str(name) in pretrained_names() else None
+
+
+KINDS = {
+    "emulator": ("overtone.models.emulator", "Emulator"),
+    "cvit": ("overtone.models.cvit", "CViT"),
+    "baseline": ("overtone.baselines", "Baseline"),
+    "flexible": ("overtone.flexify", "FlexibleStepper"),
+}
+"""Kind of a model -> module and class; imported when a folder asks for it."""
+
+
+def load_model(path: str | Path) -> Model:
+    """Read a saved model, whatever kind it is. It is in evaluation mode.
+
+    Args:
+        path: a folder that a model's `save` wrote, the folder of a training run that holds such
+            folders, or the name of a model that comes with the package.
+    """
+    return load_with_config(path)[0]
+
+
+def load_with_config(path: str | Path) -> tuple[Model, dict[str, Any]]:
+    """Read a saved model, and all that its folder's configuration says."""
+    weights, config = load_folder(path)
+    kind = config["kind"]
+    if kind not in KINDS:
+        raise CheckpointError(
+            f"'{path}' holds a model of kind {kind!r}{suggest(str(kind), [*KINDS])}; this version "
+            f"knows {', '.join(KINDS)}. It was written by a newer version or edited by hand"
+        )
+    module, name = KINDS[kind]
+    return getattr(import_module(module), name).restore(weights, config, path), config

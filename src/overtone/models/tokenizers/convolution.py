@@ -1,0 +1,269 @@
+"""The convolutional tokenizer: what fixed, CSM and CKM tokenizers have in common.
+
+Encoder and decoder are stacks of convolution stages (two in the paper, after hMLP); a patch is
+split over them. Subclasses say how a stage's base kernel meets the stride that it is asked for.
+The input is padded once, before the first stage, and the tokens once, before the first transposed
+stage, so that every token and every cell has all its taps; the output is cropped to exactly the
+input's grid.
+
+How a patch is split over convolution stages, and which cells each stage must see.
+
+A stage with kernel `k` and stride `s` places output `j` over the inputs
+
+    j·s - (k - s)//2  …  j·s - (k - s)//2 + k - 1,
+
+centred on the `s` cells that are its own. Encoding reads that range and decoding writes it. Ranges
+of ranges give what a stack of stages needs, so that the whole stack is padded once, every output
+has all its taps, and nothing is lost or added at the seam.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from overtone.domain import Domain
+from overtone.errors import PatchError
+from overtone.grid import PatchGrid
+from overtone.ops.padding import Span, boundary_markers, take
+
+DecoderRule = Literal["paper", "keep"]
+"""How the decoder's kernels meet a patch: as in the paper, or keeping the output's amplitude."""
+
+DECODER_RULES: tuple[DecoderRule, ...] = ("paper", "keep")
+
+OUTPUT_GAIN = 0.1
+"""Scale of the last kernel at initialisation: an untrained model stays close to persistence."""
+
+CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
+
+
+Modulation = Callable[[Tensor, tuple[int, ...]], Tensor]
+"""From a base kernel and a stride to the kernel that meets it."""
+
+
+class Stage(nn.Module):
+    """A convolution, or transposed convolution, whose kernel is made for each stride.
+
+    Args:
+        in_dim, out_dim: channels.
+        taps: base kernel, one for each axis.
+        transposed: whether it writes (decoder) or reads (encoder).
+        gain: scale of its output at initialisation.
+    """
+
+    def __init__(
+        self, in_dim: int, out_dim: int, taps: tuple[int, ...], *, transposed: bool, gain: float
+    ):
+        super().__init__()
+        self.transposed = transposed
+        # A token is a sum over all taps, a cell (at stride = kernel) over one.
+        shape, fan_in = (out_dim, in_dim), in_dim * math.prod(taps)
+        if transposed:
+            shape, fan_in = (in_dim, out_dim), in_dim
+        self.weight = nn.Parameter(torch.randn(*shape, *taps) * gain * fan_in**-0.5)
+        self.bias = nn.Parameter(torch.zeros(out_dim))
+
+    def forward(self, x: Tensor, stride: tuple[int, ...], modulate: Modulation) -> Tensor:
+        """`(N, in_dim, *cells)` to `(N, out_dim, *cells)`, without padding."""
+        convolve = (CONV_TRANSPOSE if self.transposed else CONV)[len(stride)]
+        return convolve(x, modulate(self.weight, stride), self.bias, stride=stride)
+
+
+class ConvTokenizer(nn.Module):
+    """Fields to tokens and back, at any patch that the kernels allow.
+
+    Args:
+        domain: gives the number of axes, the fields, and the kinds of boundary to know.
+        dim: width of a token.
+        kernels: base kernel of each encoder stage; the decoder mirrors them.
+        stage_dim: width between stages.
+        rule: how the decoder's kernels meet a patch.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        dim: int,
+        kernels: Sequence[int],
+        stage_dim: int,
+        rule: DecoderRule = "keep",
+    ):
+        super().__init__()
+        self.ndim = domain.ndim
+        self.kernels = tuple(kernels)
+        self.kinds = domain.kinds
+        self.rule: DecoderRule = rule
+        num_fields = len(domain.fields)
+        between = [stage_dim] * (len(self.kernels) - 1)
+        self.encoders = self._stages([num_fields + len(self.kinds), *between, dim])
+        self.encoder_norms = nn.ModuleList(nn.LayerNorm(width) for width in between)
+        self.decoders = self._stages([dim, *between, num_fields], transposed=True)
+        self.decoder_norms = nn.ModuleList(nn.LayerNorm(width) for width in between)
+
+    def _stages(self, widths: list[int], *, transposed: bool = False) -> nn.ModuleList:
+        kernels = self.kernels[::-1] if transposed else self.kernels
+        gains = [1.0] * (len(kernels) - 1) + [OUTPUT_GAIN if transposed else 1.0]
+        return nn.ModuleList(
+            Stage(*width, (kernel,) * self.ndim, transposed=transposed, gain=gain)
+            for width, kernel, gain in zip(pairwise(widths), kernels, gains, strict=True)
+        )
+
+    def strides(self, patch: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        """Stride of each encoder stage along each axis."""
+        by_axis = [split(size, len(self.kernels)) for size in patch]
+        return tuple(zip(*by_axis, strict=True))
+
+    def encoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
+        """The kernel `(out, in, *taps)` with which a stage reads at a stride: the base kernel."""
+        return weight
+
+    def decoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:
+        """The kernel `(in, out, *taps)` with which a transposed stage writes: the base kernel."""
+        return weight
+
+    def taps(self, kernel: int, stride: int) -> int:
+        """Number of taps along an axis that a base kernel has at a stride: all of them."""
+        return kernel
+
+    def encode(self, fields: Tensor, grid: PatchGrid) -> Tensor:
+        """Tokens of every frame.
+
+        Args:
+            fields: normalised fields `(B, T, C, *space)`.
+            grid: the patch grid.
+
+        Returns:
+            `(B, T, *grid.shape, dim)`.
+        """
+        strides = self.strides(grid.patch)
+        x = self._pad_cells(fields.flatten(0, 1), grid, strides)
+        for i, (stage, stride) in enumerate(zip(self.encoders, strides, strict=True)):
+            x = stage(x, stride, self.encoder_kernel).movedim(1, -1)
+            if i < len(self.encoder_norms):
+                x = F.gelu(self.encoder_norms[i](x)).movedim(-1, 1)
+        return x.unflatten(0, fields.shape[:2])
+
+    def decode(self, tokens: Tensor, grid: PatchGrid) -> Tensor:
+        """Fields of every frame, on exactly the domain's grid.
+
+        Args:
+            tokens: `(B, T, *grid.shape, dim)`.
+            grid: the patch grid they were encoded on.
+
+        Returns:
+            `(B, T, C, *space)`.
+        """
+        strides = self.strides(grid.patch)[::-1]
+        spans = self._decoder_spans(grid, strides)
+        x = tokens.flatten(0, 1).movedim(-1, 1)
+        for axis, wraps in enumerate(grid.domain.periodic):
+            x = take(x, axis + 2, spans[0][axis], periodic=wraps, ghosts="edge")
+        for i, (stage, stride) in enumerate(zip(self.decoders, strides, strict=True)):
+            x = stage(x, stride, self.decoder_kernel)
+            x = self._crop(x, self.kernels[-1 - i], stride, spans[i], spans[i + 1])
+            if i < len(self.decoder_norms):
+                x = F.gelu(self.decoder_norms[i](x.movedim(1, -1))).movedim(-1, 1)
+        return _unshift(x, grid).unflatten(0, tokens.shape[:2])
+
+    def _pad_cells(
+        self, x: Tensor, grid: PatchGrid, strides: tuple[tuple[int, ...], ...]
+    ) -> Tensor:
+        """Append the markers and take all cells that the tokens read, `(N, C + kinds, *cells)`."""
+        spans = []
+        for axis, (start, count) in enumerate(zip(grid.start, grid.shape, strict=True)):
+            span = (0, count)
+            for kernel, stride in zip(self.kernels[::-1], strides[::-1], strict=True):
+                span = footprint(span, self.taps(kernel, stride[axis]), stride[axis])
+            spans.append((span[0] + start, span[1] + start))
+            x = take(x, axis + 2, spans[-1], periodic=grid.domain.periodic[axis])
+        if not self.kinds:
+            return x
+        markers = boundary_markers(grid.domain, tuple(spans), x)
+        return torch.cat([x, markers.expand(x.shape[0], *markers.shape)], dim=1)
+
+    def _decoder_spans(
+        self, grid: PatchGrid, strides: tuple[tuple[int, ...], ...]
+    ) -> list[list[Span]]:
+        """For each transposed stage the tokens to start from, by axis; last, the cells to reach."""
+        spans = [[(0, n * p) for n, p in zip(grid.shape, grid.patch, strict=True)]]
+        for kernel, stride in zip(self.kernels, strides[::-1], strict=True):
+            spans.append(
+                [
+                    sources(span, self.taps(kernel, s), s)
+                    for span, s in zip(spans[-1], stride, strict=True)
+                ]
+            )
+        return spans[::-1]
+
+    def _crop(
+        self,
+        x: Tensor,
+        kernel: int,
+        stride: tuple[int, ...],
+        written: list[Span],
+        wanted: list[Span],
+    ) -> Tensor:
+        """Keep the wanted cells of those that a transposed stage wrote from tokens."""
+        for axis, (tokens, cells) in enumerate(zip(written, wanted, strict=True)):
+            first, _ = footprint(tokens, self.taps(kernel, stride[axis]), stride[axis])
+            x = x.narrow(axis + 2, cells[0] - first, cells[1] - cells[0])
+        return x
+
+
+def _unshift(x: Tensor, grid: PatchGrid) -> Tensor:
+    """From cells in the patch grid's order, `(N, C, *cells)`, to the domain's, `(N, C, *space)`."""
+    for axis, (start, n) in enumerate(zip(grid.start, grid.domain.shape, strict=True)):
+        if grid.domain.periodic[axis]:
+            x = take(x.narrow(axis + 2, 0, n), axis + 2, (-start, n - start), periodic=True)
+        else:
+            x = x.narrow(axis + 2, -start, n)
+    return x
+
+
+def rms(x: Tensor, dim: tuple[int, ...] | None = None) -> Tensor:
+    """Root mean square over some dimensions (all by default), kept as 1; never quite zero."""
+    return x.square().mean(dim=dim, keepdim=True).clamp(min=1e-12).sqrt()
+
+
+def split(patch: int, num_stages: int) -> tuple[int, ...]:
+    """Factor a patch over stages, the larger factors first: 8 = 4·2, 16 = 4·4, 32 = 8·4.
+
+    Each stage takes the smallest divisor that is at least its equal share, so that a prime patch
+    is one stage of its own size and stages of 1.
+    """
+    if patch < 1 or num_stages < 1:
+        raise PatchError(f"can't split patch {patch} over {num_stages} stages; both must be >= 1")
+    factors = []
+    for stages_left in range(num_stages, 1, -1):
+        factor = next(d for d in range(1, patch + 1) if patch % d == 0 and d**stages_left >= patch)
+        factors.append(factor)
+        patch //= factor
+    return (*factors, patch)
+
+
+def base_kernels(patches: Sequence[int], num_stages: int) -> tuple[int, ...]:
+    """The smallest kernel for each stage that covers the strides of all patches."""
+    return tuple(map(max, zip(*(split(patch, num_stages) for patch in patches), strict=True)))
+
+
+def footprint(span: Span, kernel: int, stride: int) -> Span:
+    """Cells that the tokens `span` of a stage read when encoding and write when decoding."""
+    offset = (kernel - stride) // 2
+    return span[0] * stride - offset, (span[1] - 1) * stride - offset + kernel
+
+
+def sources(span: Span, kernel: int, stride: int) -> Span:
+    """All tokens of a stage whose footprint touches one of the cells `span`."""
+    offset = (kernel - stride) // 2
+    first = (span[0] + offset - kernel) // stride + 1
+    last = (span[1] - 1 + offset) // stride
+    return first, last + 1

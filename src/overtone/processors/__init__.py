@@ -1,5 +1,0 @@
-"""Between tokens and tokens: blocks that mix space by attention, full or local, or by spectra."""
-
-from overtone.processors.transformer import PROCESSORS, TimeState, Transformer
-
-__all__ = ["PROCESSORS", "TimeState", "Transformer"]

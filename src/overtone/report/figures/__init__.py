@@ -1,0 +1,1 @@
+"""All figures: each function draws one and returns it."""

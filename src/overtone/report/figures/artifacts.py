@@ -1,0 +1,206 @@
+"""Where in the patch the error sits: the residual's mean square folded onto the patch cell.
+
+Each map is drawn in dB relative to its own mean, on one scale for all: an artifact-free schedule is
+a plain grey map, whatever the size of its error.
+
+Residual spectra with the patch harmonics marked, beside the truth's spectrum.
+
+A patch grid of p cells leaves lines at the wavenumbers m/p, in cycles per cell. Wavenumbers of the
+results count cells of the finest axis, so on an axis with cells r times as long they are m/(p r).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from overtone.domain import per_axis
+from overtone.evaluate.diagnosis import AXES
+from overtone.evaluate.results import Results
+from overtone.report.figures.steps import grid_of_panels, shown_patches
+from overtone.report.series import Series, domain_of, model_names, series, spread
+from overtone.report.style import (
+    Look,
+    NothingToDraw,
+    add_legend,
+    fit_scale,
+    looks,
+    new_figure,
+    patch_name,
+    schedule_handles,
+    styled,
+    text,
+)
+from overtone.schedules import Patch
+
+MAX_SCHEDULES = 6
+LABEL = "mean square residual\nrelative to the cell's mean (dB)"
+LEAST_RANGE = 1.0
+"""dB. Differences far below this are not worth a colour."""
+
+
+@styled
+def folded_maps(results: Results, model: str | None = None) -> Figure:
+    """A row for each period, a column for each of at most six schedules of one model.
+
+    One-dimensional cells are drawn as lines, three-dimensional ones averaged over the last axis.
+
+    Args:
+        results: of the evaluation.
+        model: its name; the first one by default.
+    """
+    name = model if model is not None else model_names(results)[0]
+    own = spread([s for s in series(results) if s.model == name and s.patches], MAX_SCHEDULES)
+    patches = [p for p in shown_patches(results) if any(p in s.patches for s in own)]
+    if not own:
+        raise NothingToDraw(f"no rollout of '{name}' has harmonics")
+    figure = new_figure(1.5 * len(own) + 2.2, 1.65 * len(patches) + 0.6)
+    grid = figure.subplots(len(patches), len(own), squeeze=False)
+    # Of all models, so that their maps can be compared.
+    limit = _limit([_decibels(s, p) for s in series(results) for p in shown_patches(results)])
+    for row, patch in zip(grid, patches, strict=True):
+        for axes, s in zip(row, own, strict=True):
+            _draw_cell(axes, s, patch, limit, results)
+            if patch == patches[0]:
+                axes.set_title(text(s.schedule, 16), fontsize=9)
+            if patch != patches[-1]:
+                axes.set_xlabel("")
+            if s is own[0]:
+                axes.set_ylabel(f"period {patch_name(patch)}\n{axes.get_ylabel()}")
+            else:
+                axes.set_ylabel("")
+                axes.tick_params(labelleft=False)
+    images = [image for axes in grid.flat for image in axes.images]
+    if images:
+        figure.colorbar(images[0], ax=grid, label=LABEL, shrink=0.9, aspect=14 * len(patches))
+    return figure
+
+
+def _decibels(s: Series, patch: Patch) -> np.ndarray:
+    """A cell of one or two axes in dB relative to its mean; empty if there is none."""
+    found = s.harmonics(patch)
+    cell = np.asarray(found.cell if found else [], dtype=float)
+    if cell.ndim == 3:
+        cell = cell.mean(axis=-1)
+    mean = cell.mean() if cell.size else np.nan
+    if not np.isfinite(mean) or mean <= 0:
+        return np.zeros_like(cell)
+    return 10 * np.log10(np.maximum(cell / mean, 1e-6))
+
+
+def _limit(cells: Sequence[np.ndarray]) -> float:
+    return max([LEAST_RANGE, *(float(np.abs(cell).max()) for cell in cells if cell.size)])
+
+
+def _draw_cell(axes: Axes, s: Series, patch: Patch, limit: float, results: Results) -> None:
+    cell = _decibels(s, patch)
+    axes.grid(visible=False)
+    if not cell.size:
+        axes.text(0.5, 0.5, "not followed", ha="center", va="center", transform=axes.transAxes)
+        axes.set(xticks=[], yticks=[])
+    elif cell.ndim == 1:
+        look = looks(results)[s.schedule].curve(len(cell))
+        axes.plot(np.arange(len(cell)) + 0.5, cell, **look)
+        axes.axhline(0.0, color="black", linewidth=0.8)
+        axes.set(ylim=(-1.1 * limit, 1.1 * limit), xlabel="x (cells)", ylabel="dB of the mean")
+    else:
+        extent = (0, cell.shape[0], 0, cell.shape[1])
+        look = {"cmap": "PuOr_r", "vmin": -limit, "vmax": limit, "extent": extent}
+        axes.imshow(cell.T, origin="lower", **look)
+        axes.set(xlabel="x (cells)", ylabel="y (cells)")
+
+
+MAX_STEPS = 3
+TRUTH = {"color": "black", "linestyle": ":", "linewidth": 1.4}
+
+
+@styled
+def residual_spectra(results: Results) -> Figure:
+    """Power against wavenumber: a row for each model, a column for each of at most three steps."""
+    found = [s for s in series(results) if any(run.spectra for run in s.runs)]
+    if not found:
+        raise NothingToDraw("no rollout has residual spectra")
+    names = [name for name in model_names(results) if any(s.model == name for s in found)]
+    all_steps = sorted({spectrum.step for s in found for run in s.runs for spectrum in run.spectra})
+    steps, known = spread(all_steps, MAX_STEPS), looks(results)
+    spacing = domain_of(results).spacing
+    figure, grid = grid_of_panels(len(names), len(steps), height=3.1)
+    for row, name in zip(grid, names, strict=True):
+        own = [s for s in found if s.model == name]
+        marks = harmonic_wavenumbers([p for s in own for p in s.patches], spacing)
+        for axes, step in zip(row, steps, strict=True):
+            _draw_spectra(axes, own, step, known)
+            _mark_harmonics(axes, marks)
+            axes.grid(visible=False, axis="x")  # the only upright lines are harmonics
+            axes.set_title(text(f"{name}, step {step}"), pad=16)
+            axes.set(xlabel="wavenumber (cycles per cell)", ylabel="power (truth's variance = 1)")
+            axes.label_outer()
+    _fit_axes(grid[0, 0], found, steps)
+    handles = schedule_handles([s.schedule for s in found], known)
+    add_legend(figure, [Line2D([], [], label="truth", **TRUTH), *handles])
+    return figure
+
+
+def harmonic_wavenumbers(
+    patches: Iterable[Patch], spacing: Sequence[float]
+) -> dict[float, str | None]:
+    """Wavenumbers m/p up to the grid's largest, each with a label if it is a patch's first.
+
+    Where cells are not cubes, the label names the axis, too.
+
+    Args:
+        patches: periods in cells.
+        spacing: physical length of a cell along each axis.
+    """
+    marks: dict[float, str | None] = {}
+    ratios = [round(length / min(spacing), 6) for length in spacing]
+    for patch in patches:
+        for axis, size in enumerate(per_axis(patch, len(spacing), "patch")):
+            name = f"1/{size}" if max(ratios) == 1 else f"1/{size} {AXES[axis]}"
+            for m in range(1, size // 2 + 1):
+                k = round(m / (size * ratios[axis]), 9)
+                marks[k] = name if m == 1 else marks.get(k)
+    return dict(sorted(marks.items()))
+
+
+def _draw_spectra(axes: Axes, own: Sequence[Series], step: int, known: dict[str, Look]) -> None:
+    pairs = [(s, spectrum) for s in own if (spectrum := s.spectrum(step)) is not None]
+    for index, (s, spectrum) in enumerate(pairs):
+        k, power = np.array(spectrum.wavenumber), np.array(spectrum.power)
+        keep = (k > 0) & (power > 0) & np.isfinite(power)
+        look = known[s.schedule].curve(int(keep.sum()), first=index)
+        axes.plot(k[keep], power[keep], gid=f"residual {s.schedule}", **look)
+        low, high = (np.array(bound)[keep] for bound in (spectrum.low, spectrum.high))
+        axes.fill_between(k[keep], low, high, color=look["color"], alpha=0.12, linewidth=0)
+    if not pairs:
+        axes.text(0.5, 0.5, "not finite", ha="center", va="center", transform=axes.transAxes)
+    else:
+        k, truth = (np.array(v) for v in (pairs[0][1].wavenumber, pairs[0][1].truth))
+        keep = (k > 0) & (truth > 0)
+        axes.plot(k[keep], truth[keep], gid="truth", **TRUTH)
+
+
+def _fit_axes(axes: Axes, found: Sequence[Series], steps: Sequence[int]) -> None:
+    """Log-log, down to the residuals: a truth may fall to rounding errors far below them."""
+    spectra = [spectrum for s in found for step in steps if (spectrum := s.spectrum(step))]
+    powers = [p for spectrum in spectra for p in spectrum.power if p > 0 and np.isfinite(p)]
+    truths = [p for spectrum in spectra for p in spectrum.truth[1:]]
+    axes.set(xscale="log", yscale="log")
+    fit_scale(axes, "x", [k for spectrum in spectra for k in spectrum.wavenumber])
+    if powers:
+        axes.set_ylim(min(powers) / 3, 3 * max([*powers, *truths]))
+
+
+def _mark_harmonics(axes: Axes, marks: dict[float, str | None]) -> None:
+    for k, label in marks.items():
+        colour, width = ("#777777", 0.9) if label else ("#bbbbbb", 0.5)
+        axes.axvline(k, color=colour, linewidth=width, zorder=0.5, gid="harmonic")
+        if label:
+            axes.text(
+                k, 1.01, label, transform=axes.get_xaxis_transform(),
+                ha="center", va="bottom", fontsize=8, color="#444444",
+            )  # fmt: skip

@@ -1,0 +1,150 @@
+"""Training curves of one run, from the `metrics.jsonl` that training writes.
+
+Each line is a JSON object: `{"kind": "train", "update", "losses": {patch: …}, "lr", …}` with means
+over the updates since the line before, and after a validation `{"kind": "valid", "update",
+"vrmse": {patch: …}, "rollout"}`.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from overtone.errors import DataError
+from overtone.report.figures.steps import VRMSE
+from overtone.report.style import (
+    WIDE,
+    Look,
+    NothingToDraw,
+    add_legend,
+    assign,
+    fit_scale,
+    new_figure,
+    schedule_handles,
+    styled,
+)
+from overtone.train.journal import METRICS, read_journal
+
+NUM_BINS = 60
+"""A loss curve is drawn as means over this many stretches of updates."""
+MAX_DOTS = 2000
+"""Single losses drawn behind a curve."""
+
+
+@styled
+def training_curves(path: str | Path, *, known: dict[str, Look] | None = None) -> Figure:
+    """Loss and learning rate by update; validation errors by patch and of the rollout.
+
+    Args:
+        path: `metrics.jsonl`, or the folder of the run that holds it.
+        known: looks of patches as constant schedules; ours by default.
+    """
+    records = read_metrics(path)
+    train = [r for r in records if r["kind"] == "train"]
+    valid = [r for r in records if r["kind"] == "valid"]
+    if not train and not valid:
+        raise NothingToDraw(f"'{path}' has no training or validation metrics")
+    patches = sorted(
+        {patch for r in train for patch in r["losses"]}
+        | {patch for r in valid for patch in r["vrmse"]},
+        key=_order,
+    )
+    known = assign(patches) | {p: look for p, look in (known or {}).items() if p in patches}
+    figure = new_figure(WIDE, 5.2)
+    grid = figure.subplots(2, 2, sharex=True, height_ratios=(3, 1), squeeze=False)
+    _draw_losses(grid[0, 0], train, known)
+    _draw_rates(grid[1, 0], train)
+    _draw_errors(grid[0, 1], valid, known)
+    _draw_rollout(grid[1, 1], valid)
+    for axes in grid[1]:
+        axes.set(xlabel="update")
+    add_legend(figure, schedule_handles(patches, known), title="patch")
+    return figure
+
+
+def read_metrics(path: str | Path) -> list[dict[str, Any]]:
+    """Records of a run. A last line that an interruption cut short is left out."""
+    path = Path(path)
+    path = path / METRICS if path.is_dir() else path
+    try:
+        lines = read_journal(path, strict=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"'{path}' can't be read as training metrics: {error}") from error
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            records.append(_checked(line))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(
+                f"'{path}', line {number} is not a training metric: {error!r}; expected JSON "
+                'objects such as {"kind": "train", "update": 1, "losses": {"8": 0.5}, "lr": 1e-4}'
+            ) from error
+    return records
+
+
+def _checked(record: dict[str, Any]) -> dict[str, Any]:
+    """A record with numbers where numbers belong; raises what a wrong one raises."""
+    kind, update = record["kind"], int(record["update"])
+    if kind == "train":
+        losses = {patch: _number(loss) for patch, loss in record["losses"].items()}
+        return {"kind": kind, "update": update, "lr": _number(record["lr"]), "losses": losses}
+    if kind == "valid":
+        errors = {patch: _number(error) for patch, error in record["vrmse"].items()}
+        rollout = _number(record.get("rollout"))
+        return {"kind": kind, "update": update, "vrmse": errors, "rollout": rollout}
+    return {"kind": kind, "update": update}
+
+
+def _number(value: float | None) -> float:
+    """NaN for null, which stands for numbers that JSON does not know."""
+    return math.nan if value is None else float(value)
+
+
+def _order(patch: str) -> tuple[int, str]:
+    head = patch.partition("x")[0]
+    return (int(head) if head.isdigit() else 0, patch)
+
+
+def _draw_losses(axes: Axes, train: list[dict[str, Any]], known: dict[str, Look]) -> None:
+    axes.set(ylabel="training loss", title="training")
+    for index, (patch, look) in enumerate(known.items()):
+        points = np.array(
+            [(r["update"], r["losses"][patch]) for r in train if patch in r["losses"]]
+        )
+        if not len(points):
+            continue
+        every = -(-len(points) // MAX_DOTS)
+        axes.plot(*points[::every].T, ".", color=look.colour, markersize=2, alpha=0.25)
+        bins = np.array_split(points, min(NUM_BINS, len(points)))
+        means = np.array([part.mean(axis=0) for part in bins])
+        axes.plot(*means.T, gid=f"loss {patch}", **look.curve(len(means), first=index))
+    fit_scale(axes, "y", [loss for r in train for loss in r["losses"].values()])
+
+
+def _draw_rates(axes: Axes, train: list[dict[str, Any]]) -> None:
+    axes.set(ylabel="learning rate")
+    axes.plot([r["update"] for r in train], [r["lr"] for r in train], color="black", gid="rate")
+    axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
+
+
+def _draw_errors(axes: Axes, valid: list[dict[str, Any]], known: dict[str, Look]) -> None:
+    axes.set(ylabel=f"next-step {VRMSE}", title="validation")
+    for index, (patch, look) in enumerate(known.items()):
+        points = [(r["update"], r["vrmse"][patch]) for r in valid if patch in r["vrmse"]]
+        if points:
+            style = look.curve(len(points), first=index)
+            axes.plot(*zip(*points, strict=True), gid=f"valid {patch}", **style)
+    fit_scale(axes, "y", [value for r in valid for value in r["vrmse"].values()])
+
+
+def _draw_rollout(axes: Axes, valid: list[dict[str, Any]]) -> None:
+    axes.set(ylabel="rollout VRMSE")
+    points = [(r["update"], r["rollout"]) for r in valid if math.isfinite(r["rollout"])]
+    if points:
+        axes.plot(*zip(*points, strict=True), "k.-", gid="rollout")
+    fit_scale(axes, "y", [value for _, value in points])

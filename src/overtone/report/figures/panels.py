@@ -1,0 +1,379 @@
+"""Truth, predictions and residuals at chosen steps, on common scales.
+
+A wide domain has its residuals below the predictions, a tall one beside them. Fields of one axis
+are lines; of three axes, the middle plane or the mean along the last axis is shown.
+
+One picture of an evaluation: errors of all rollouts by step, beside what some of them end with.
+
+Schedules have their usual looks for the model with the most of them; the lines of the other models
+are black.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.image import AxesImage
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from overtone.domain import Domain
+from overtone.errors import OvertoneError
+from overtone.evaluate.results import Results, Samples
+from overtone.report.figures.scales import Scale, common_scale, flat, view_name, visible
+from overtone.report.figures.steps import VRMSE
+from overtone.report.series import domain_of, model_names, series, spread
+from overtone.report.style import (
+    WIDE,
+    Look,
+    NothingToDraw,
+    add_legend,
+    assign,
+    fit_scale,
+    looks,
+    new_figure,
+    styled,
+    text,
+)
+
+Key = tuple[str, str]
+"""A model's name and a schedule."""
+
+MAX_STEPS = 3
+MAX_KEYS = 4
+TALL = 1.2
+"""Height over width from which residuals stand beside the predictions."""
+EXTREME = 4.0
+"""Ratio of the axes beyond which cells are not drawn as squares."""
+UNIT = "domain units"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is drawn of samples: one field, some steps, some predictions.
+
+    Attributes:
+        samples: where it comes from.
+        field: its name.
+        keys: model and schedule of each prediction.
+        steps: rollout steps.
+        truth: `(S, *plane)`, one or two axes.
+        predictions: `(S, *plane)`, one for each of `keys`.
+        scale: of all.
+        view: as in `flat`.
+    """
+
+    samples: Samples
+    field: str
+    keys: tuple[Key, ...]
+    steps: tuple[int, ...]
+    truth: np.ndarray
+    predictions: tuple[np.ndarray, ...]
+    scale: Scale
+    view: str
+
+    @property
+    def domain(self) -> Domain:
+        """What the frames lie on."""
+        return self.samples.domain
+
+    def name(self, key: Key) -> str:
+        """A prediction's name: its schedule, and its model if there are several."""
+        several = len({model for model, _ in self.samples.predictions}) > 1
+        return f"{text(key[0], 15)}\n{text(key[1], 15)}" if several else text(key[1], 15)
+
+    def when(self, step: int) -> str:
+        """A step and its time after the last true frame."""
+        return f"step {step}, t = {step * self.domain.dt:.4g}"
+
+
+def scene(
+    samples: Samples,
+    field: str | None,
+    keys: Sequence[Key],
+    steps: Sequence[int],
+    view: str = "slice",
+) -> Scene:
+    """Choose from samples; errors name what there is to choose from."""
+    fields = samples.domain.fields
+    field = fields[0] if field is None else field
+    if field not in fields:
+        raise OvertoneError(f"field is {field!r}; expected one of {', '.join(fields)}")
+    for key in keys:
+        if key not in samples.predictions:
+            known = ", ".join(f"{model} {schedule}" for model, schedule in samples.predictions)
+            raise OvertoneError(f"no samples of {key!r}; there are: {known or 'none'}")
+    if not keys or not steps:
+        raise NothingToDraw("the evaluation kept no samples of predictions")
+    chosen = [samples.steps.index(step) for step in steps]
+    channel = fields.index(field)
+    truth = flat(samples.truth[chosen, channel], samples.domain, view)
+    predictions = [
+        flat(samples.predictions[key][chosen, channel], samples.domain, view) for key in keys
+    ]
+    scale = common_scale(truth, predictions)
+    return Scene(samples, field, tuple(keys), tuple(steps), truth, tuple(predictions), scale, view)
+
+
+@styled
+def field_panels(
+    samples: Samples,
+    field: str | None = None,
+    *,
+    keys: Sequence[Key] | None = None,
+    steps: Sequence[int] | None = None,
+    view: str = "slice",
+    known: dict[str, Look] | None = None,
+) -> Figure:
+    """Draw one field.
+
+    Args:
+        samples: frames of one trajectory.
+        field: its name; the first by default.
+        keys: predictions to show; by default four of them.
+        steps: which of the samples' steps; by default three of them, the last included.
+        view: of three axes, the middle `"slice"` or the `"projection"` along the last.
+        known: looks of the schedules, for lines.
+    """
+    keys = spread(list(samples.predictions), MAX_KEYS) if keys is None else keys
+    steps = spread(samples.steps, MAX_STEPS) if steps is None else steps
+    chosen = scene(samples, field, keys, steps, view)
+    if chosen.domain.ndim == 1:
+        known = assign(schedule for _, schedule in samples.predictions) | (known or {})
+        return draw_lines(chosen, known)[0]
+    return draw_images(chosen)[0]
+
+
+Images = list[tuple[AxesImage, tuple[int, int]]]
+"""Each image, with the index of its step and of its prediction; -1 is the truth."""
+
+
+def draw_images(chosen: Scene, *, timed: bool = True) -> tuple[Figure, Images, Images]:
+    """Panels of two axes; returns the figure, its images of fields and those of residuals.
+
+    `timed` writes the steps beside their rows.
+    """
+    size, tall = _measure(chosen)
+    figure = new_figure(*size)
+    return figure, *fill_images(figure, chosen, tall=tall, timed=timed)
+
+
+def fill_images(
+    figure: FigureBase, chosen: Scene, *, tall: bool, timed: bool = True
+) -> tuple[Images, Images]:
+    """Draw into a figure, or a part of one; returns the images of fields and of residuals.
+
+    Args:
+        figure: where.
+        chosen: what.
+        tall: whether residuals stand beside the predictions, or below them.
+        timed: whether steps are written beside their rows.
+    """
+    num_keys, num_steps = len(chosen.keys), len(chosen.steps)
+    grid = figure.subplots(*_counts(chosen, tall=tall), squeeze=False)
+    fields, residuals = [], []
+    for i in range(num_steps):
+        row = i if tall else 2 * i
+        fields += [
+            (_draw_field(grid[row, j + 1], chosen, i, j), (i, j)) for j in range(-1, num_keys)
+        ]
+        for j in range(num_keys):
+            axes = grid[row, 1 + num_keys + j] if tall else grid[row + 1, 1 + j]
+            residuals.append((_draw_residual(axes, chosen, i, j), (i, j)))
+    _label(figure, grid, chosen, tall=tall, timed=timed)
+    _add_colorbars(figure, grid, chosen, tall=tall)
+    return fields, residuals
+
+
+def _counts(chosen: Scene, *, tall: bool) -> tuple[int, int]:
+    """Rows and columns of panels."""
+    num_keys, num_steps = len(chosen.keys), len(chosen.steps)
+    return (num_steps, 1 + 2 * num_keys) if tall else (2 * num_steps, 1 + num_keys)
+
+
+def _measure(chosen: Scene) -> tuple[tuple[float, float], bool]:
+    """The figure's size in inches, and whether residuals stand beside the predictions."""
+    length, height = chosen.domain.extent[:2]
+    aspect = float(np.clip(height / length, 1 / EXTREME, EXTREME))
+    tall = aspect > TALL
+    rows, columns = _counts(chosen, tall=tall)
+    width = min((WIDE - 0.9) / columns, 2.4, 2.8 / aspect)
+    title = 0.25 * (1 + max(chosen.name(key).count("\n") for key in chosen.keys))
+    titles = title if tall else 2 * title
+    size = (
+        max(4.8, (width + 0.1) * columns + 0.9),
+        rows * (0.9 * width * aspect + 0.12) + titles + 1.25 + (0.0 if tall else 0.7),
+    )
+    return size, tall
+
+
+def _draw_field(axes: Axes, chosen: Scene, i: int, j: int) -> AxesImage:
+    values = chosen.truth[i] if j < 0 else chosen.predictions[j][i]
+    image = _show(axes, values, chosen, cmap="viridis", norm=chosen.scale.field)
+    if i == 0:
+        axes.set_title("truth" if j < 0 else chosen.name(chosen.keys[j]), fontsize=8)
+    return image
+
+
+def _draw_residual(axes: Axes, chosen: Scene, i: int, j: int) -> AxesImage:
+    values = chosen.predictions[j][i] - chosen.truth[i]
+    image = _show(axes, values, chosen, cmap="RdBu_r", norm=chosen.scale.residual)
+    if i == 0:
+        axes.set_title(f"{chosen.name(chosen.keys[j])}\n− truth", fontsize=8)
+    return image
+
+
+def _show(axes: Axes, values: np.ndarray, chosen: Scene, cmap: str, norm: Normalize) -> AxesImage:
+    """A plane `(nx, ny)` with x to the right and y upwards; not-finite cells are grey."""
+    length, height = chosen.domain.extent[:2]
+    square = 1 / EXTREME <= height / length <= EXTREME
+    axes.set_facecolor("#dddddd")
+    axes.grid(visible=False)
+    image = axes.imshow(
+        visible(values, norm).T, origin="lower", extent=(0, length, 0, height),
+        aspect="equal" if square else "auto", cmap=cmap, norm=norm,
+    )  # fmt: skip
+    if not np.isfinite(values).any():
+        axes.text(
+            0.5, 0.5, "not\nfinite", ha="center", va="center", transform=axes.transAxes,
+            fontsize=9, gid="not finite",
+        )  # fmt: skip
+    return image
+
+
+def _label(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall: bool, timed: bool) -> None:
+    """Ticks at the outer panels alone, as all have the same axes; steps beside their rows."""
+    figure.supylabel(f"y ({UNIT})", fontsize=9)
+    length, height = chosen.domain.extent[:2]
+    narrow = height / length > TALL
+    for (row, column), axes in np.ndenumerate(grid):
+        axes.tick_params(labelsize=8, labelbottom=row == grid.shape[0] - 1, labelleft=column == 0)
+        axes.locator_params(axis="x", nbins=2 if narrow else 4)
+        axes.locator_params(axis="y", nbins=4 if narrow else 3)
+    for axes in grid[-1]:
+        axes.set_xlabel(f"x ({UNIT})", fontsize=8)
+    for i, step in enumerate(chosen.steps):
+        if tall:
+            grid[i, 0].set_ylabel(chosen.when(step) if timed else "", fontsize=8.5)
+            continue
+        blank = grid[2 * i + 1, 0]  # there is no residual of the truth
+        blank.axis("off")
+        when = chosen.when(step).replace(", ", "\n") if timed else ""
+        blank.text(0.5, 0.5, when, ha="center", va="center", transform=blank.transAxes)
+
+
+def _add_colorbars(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall: bool) -> None:
+    split = 1 + len(chosen.keys)
+    left, right = (grid[:, :split], grid[:, split:]) if tall else (grid, grid)
+    view = view_name(chosen.domain, chosen.view)
+    name = text(chosen.field) + (f", {view}" if view else "") + " (data units)"
+    beyond = "both" if chosen.scale.clipped else "neither"
+    look = {"location": "bottom", "shrink": 0.8, "aspect": 40, "pad": 0.02, "extend": beyond}
+    residual = ScalarMappable(chosen.scale.residual, "RdBu_r")
+    field = ScalarMappable(chosen.scale.field, "viridis")
+    # Of two bars below the same panels, the one that comes first is the lower one.
+    few = MaxNLocator(5)  # signed numbers are long
+    figure.colorbar(residual, ax=right, label="predicted − true (data units)", ticks=few, **look)
+    figure.colorbar(field, ax=left, label=name, **look)
+
+
+Lines = list[tuple[Line2D, tuple[int, int]]]
+"""Each line, with the index of its step and of its prediction; -1 is the truth."""
+
+
+def draw_lines(
+    chosen: Scene, known: dict[str, Look], *, timed: bool = True
+) -> tuple[Figure, Lines, Lines]:
+    """Lines of one axis: fields above, residuals below, a column for each step.
+
+    Returns the figure, its lines of fields and those of residuals. `timed` writes the steps above
+    their columns.
+    """
+    num_steps = len(chosen.steps)
+    figure = new_figure({1: 6.4, 2: 8.2}.get(num_steps, WIDE), 4.9)
+    grid = figure.subplots(2, num_steps, sharex=True, sharey="row", squeeze=False)
+    (n,), (length,) = chosen.domain.shape, chosen.domain.extent
+    x = (np.arange(n) + 0.5) * length / n
+    fields, residuals = [], []
+    for i, step in enumerate(chosen.steps):
+        top, bottom = grid[:, i]
+        (line,) = top.plot(x, chosen.truth[i], color="black", linewidth=2, label="truth")
+        fields.append((line, (i, -1)))
+        for j, key in enumerate(chosen.keys):
+            look = known[key[1]].curve(n, first=3 * j) | {"label": chosen.name(key), "alpha": 0.9}
+            fields.append((top.plot(x, chosen.predictions[j][i], **look)[0], (i, j)))
+            residual = chosen.predictions[j][i] - chosen.truth[i]
+            residuals.append((bottom.plot(x, residual, **look)[0], (i, j)))
+        top.set_title(chosen.when(step) if timed else "")
+        bottom.set(xlabel=f"x ({UNIT})")
+    _limit_lines(grid, chosen.scale)
+    grid[0, 0].set(ylabel=f"{text(chosen.field)}\n(data units)")
+    grid[1, 0].set(ylabel="predicted − true\n(data units)")
+    add_legend(figure, grid[0, 0].get_lines(), title="")
+    return figure, fields, residuals
+
+
+def _limit_lines(grid: np.ndarray, scale: Scale) -> None:
+    low, high = float(scale.field.vmin or 0.0), float(scale.field.vmax or 0.0)
+    margin = 0.3 * (high - low)
+    grid[0, 0].set_ylim(low - margin, high + margin)
+    if isinstance(scale.field, LogNorm):
+        grid[0, 0].set(yscale="log", ylim=(low / 2, high * 2))
+    limit = 1.05 * float(scale.residual.vmax or 0.0)
+    grid[1, 0].set_ylim(-limit, limit)
+
+
+HEIGHT = 6.0
+"""Inches."""
+SHARES = (1.0, 1.5)
+"""Of the width: errors and fields."""
+
+
+@styled
+def overview(
+    results: Results, samples: Samples, keys: Sequence[Key], field: str | None = None
+) -> Figure:
+    """Draw errors and the last frame that was kept.
+
+    Args:
+        results: of an evaluation.
+        samples: its frames, of two or three axes.
+        keys: model and schedule of the predictions to show.
+        field: its name; the first by default.
+    """
+    if samples.domain.ndim == 1:
+        raise OvertoneError("the samples have one axis; an overview shows two. Use field_panels")
+    figure = new_figure(WIDE, HEIGHT)
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=SHARES)[0]
+    _draw_errors(left.subplots(), results)
+    _, residuals = fill_images(right, scene(samples, field, keys, samples.steps[-1:]), tall=False)
+    for image, _ in residuals:
+        image.axes.set_xlabel("x", fontsize=8)  # its unit is y's, and would be wider than a panel
+    return figure
+
+
+def _draw_errors(axes: Axes, results: Results) -> None:
+    found, known, names = series(results), looks(results), model_names(results)
+    if not any(s.curve for s in found):
+        raise NothingToDraw("no rollout has errors by step")
+    main = max(names, key=lambda name: sum(s.model == name for s in found))
+    for index, s in enumerate(found):
+        look = known[s.schedule] if s.model == main else replace(known[s.schedule], colour="black")
+        label = f"{s.model}, {s.schedule}" if len(names) > 1 else s.schedule
+        values = [e.value for e in s.curve]
+        axes.plot(
+            range(1, len(values) + 1),
+            values,
+            label=text(label),
+            **look.curve(len(values), first=index),
+        )
+    fit_scale(axes, "y", [e.value for s in found for e in s.curve])
+    axes.set(xlabel=f"rollout step (dt = {domain_of(results).dt:g})", ylabel=VRMSE)
+    axes.set_title(f"Error, mean of {results.data.trajectories} trajectories")
+    axes.legend(handlelength=3.2)  # long enough to show dashes

@@ -1,0 +1,286 @@
+"""Small multiples: panels of one size with common axes, and lines over rollout steps in them.
+
+Rollout error against the step, one panel for each model, one line for each schedule.
+
+How the grid artifact of each patch grows over a rollout: excess and seams against the step.
+
+Physics over a rollout: how far what predictions conserve or keep small is from the truth's.
+
+Errors by scale: BSNMSE of the low, middle and high band as bars with intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch as Swatch
+
+from overtone.evaluate.results import Estimate, Harmonics, Results
+from overtone.report.series import Series, domain_of, model_names, series, spread
+from overtone.report.style import (
+    WIDE,
+    Look,
+    NothingToDraw,
+    add_legend,
+    fit_scale,
+    looks,
+    new_figure,
+    patch_name,
+    schedule_handles,
+    styled,
+    text,
+)
+from overtone.schedules import Patch
+
+BACKGROUND = {"color": "#c8c8c8", "linewidth": 0.9, "zorder": 1}
+"""Other models' lines, for comparison."""
+THIN = {"linewidth": 0.7, "alpha": 0.55, "zorder": 2}
+"""Single seeds."""
+
+
+def panels(count: int, *, height: float = 3.2) -> tuple[Figure, list[Axes]]:
+    """A figure of `count` panels with common axes: one in the middle, else two in a row."""
+    columns = min(2, count)
+    rows = -(-count // columns)
+    figure = new_figure(6.4 if columns == 1 else WIDE, height * rows + 0.9)
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axes in grid.flat[count:]:
+        axes.remove()
+    # The panel above an empty place is the lowest of its column.
+    for axes in grid.flat[:count]:
+        axes.tick_params(labelbottom=True, labelleft=True)
+    return figure, list(grid.flat[:count])
+
+
+def grid_of_panels(
+    rows: int, columns: int, *, height: float = 2.7, common: bool = True
+) -> tuple[Figure, np.ndarray]:
+    """A figure of rows and columns of panels, `(rows, columns)`.
+
+    All have the same x axis, and the same y axis too if it is `common`; else each column its own.
+    """
+    width = {1: 6.4, 2: 8.2}.get(columns, max(WIDE, 3.1 * columns))
+    figure = new_figure(width, height * rows + 1.0)
+    share: Literal["all", "col"] = "all" if common else "col"
+    grid = figure.subplots(rows, columns, sharex=True, sharey=share, squeeze=False)
+    return figure, grid
+
+
+def plot_steps(
+    axes: Axes,
+    average: Sequence[Estimate],
+    seeds: Iterable[Sequence[Estimate]],
+    look: Look,
+    *,
+    index: int = 0,
+) -> None:
+    """A line over rollout steps, with its seeds as thin lines, or its interval if it has one seed.
+
+    Args:
+        axes: where.
+        average: at each step from 1 on; NaN leaves a gap.
+        seeds: what it is the average of; not drawn if it is one.
+        look: of the schedule.
+        index: of the schedule, so that markers of different lines stand at different steps.
+    """
+    curves = [[e.value for e in curve] for curve in seeds]
+    for curve in curves if len(curves) > 1 else ():
+        axes.plot(range(1, len(curve) + 1), curve, color=look.colour, **THIN)
+    steps, values = range(1, len(average) + 1), [e.value for e in average]
+    axes.plot(steps, values, zorder=3, **look.curve(len(values), first=index))
+    low, high = [e.low for e in average], [e.high for e in average]
+    if len(curves) == 1 and np.isfinite(low).any() and np.not_equal(low, high).any():
+        axes.fill_between(steps, low, high, color=look.colour, alpha=0.15, linewidth=0)
+
+
+def mark_end(axes: Axes, values: Sequence[float], steps: int, colour: str) -> None:
+    """A cross at the last finite value of a curve that has fewer than `steps` of them."""
+    finite = [i for i, value in enumerate(values) if np.isfinite(value)]
+    if finite and finite[-1] + 1 < steps:
+        axes.plot(
+            [finite[-1] + 1], [values[finite[-1]]], "x", color=colour,
+            markersize=10, markeredgewidth=2.2, zorder=4, gid="blow-up",
+        )  # fmt: skip
+
+
+VRMSE = "VRMSE\n(1 = predicting the mean)"
+
+
+@styled
+def rollout_errors(results: Results) -> Figure:
+    """VRMSE at each step with 95 % intervals.
+
+    A panel has the lines of one model, and those of the other models in grey behind them. A cross
+    marks where all trajectories had turned non-finite.
+    """
+    found = [s for s in series(results) if s.curve]
+    if not found:
+        raise NothingToDraw("no rollout has errors by step")
+    names = [name for name in model_names(results) if any(s.model == name for s in found)]
+    known = looks(results)
+    figure, grid = panels(len(names))
+    for axes, name in zip(grid, names, strict=True):
+        _draw_others(axes, [s for s in found if s.model != name])
+        _draw_model(axes, [s for s in found if s.model == name], known, results.steps)
+        axes.set_title(text(name))
+        axes.set(xlabel=f"rollout step (dt = {domain_of(results).dt:g})", ylabel=VRMSE)
+    values = [e.value for s in found for e in s.curve]
+    fit_scale(grid[0], "y", values)
+    if np.nanmax(values) > 0.7:
+        for axes in grid:
+            axes.axhline(1.0, color="black", linewidth=0.8, linestyle=":")
+    add_legend(figure, schedule_handles([s.schedule for s in found], known))
+    return figure
+
+
+def _draw_others(axes: Axes, others: Sequence[Series]) -> None:
+    for s in others:
+        axes.plot(range(1, len(s.curve) + 1), [e.value for e in s.curve], **BACKGROUND)
+
+
+def _draw_model(axes: Axes, own: Sequence[Series], known: dict[str, Look], steps: int) -> None:
+    for index, s in enumerate(own):
+        look, curve = known[s.schedule], s.curve
+        seeds = [run.vrmse for run in s.runs]
+        plot_steps(axes, curve, seeds, look, index=index)
+        for seed in seeds:
+            mark_end(axes, [e.value for e in seed], steps, look.colour)
+
+
+MAX_PATCHES = 3
+
+
+@styled
+def harmonic_growth(results: Results) -> Figure:
+    """Excess in dB at each step: a column for each period, a row for each model."""
+    return _growth(results, lambda h: h.excess, "harmonic excess (dB)")
+
+
+@styled
+def seam_growth(results: Results) -> Figure:
+    """Seams in dB at each step, in the same way."""
+    return _growth(results, lambda h: h.seams, "seams (dB)")
+
+
+def _growth(
+    results: Results, pick: Callable[[Harmonics], tuple[Estimate, ...]], label: str
+) -> Figure:
+    rollouts = [s for s in series(results) if s.patches]
+    found = [s for s in rollouts if any(pick(h) for run in s.runs for h in run.harmonics)]
+    if not found:
+        raise NothingToDraw(f"no rollout has {label}")
+    patches, known = shown_patches(results), looks(results)
+    names = [name for name in model_names(results) if any(s.model == name for s in found)]
+    figure, grid = grid_of_panels(len(names), len(patches))
+    for row, name in zip(grid, names, strict=True):
+        for axes, patch in zip(row, patches, strict=True):
+            own = [s for s in found if s.model == name and patch in s.patches]
+            for index, s in enumerate(own):
+                average = s.harmonics(patch)
+                seeds = [pick(h) for run in s.runs for h in run.harmonics if h.patch == patch]
+                if average:
+                    plot_steps(axes, pick(average), seeds, known[s.schedule], index=index)
+            axes.axhline(0.0, color="black", linewidth=0.8)
+            axes.set_title(text(f"{name}, period {patch_name(patch)}"))
+            axes.set(xlabel=f"rollout step (dt = {domain_of(results).dt:g})")
+            axes.set(ylabel=label)
+            axes.label_outer()
+    add_legend(figure, schedule_handles([s.schedule for s in found], known))
+    return figure
+
+
+def shown_patches(results: Results) -> list[Patch]:
+    """Periods to draw, finest first; at most `MAX_PATCHES` of those that were followed."""
+    patches = dict.fromkeys(patch for s in series(results) for patch in s.patches)
+    return spread(sorted(patches, key=_size), MAX_PATCHES)
+
+
+def _size(patch: Patch) -> tuple[int, ...]:
+    return (patch,) if isinstance(patch, int) else patch
+
+
+@styled
+def physics_constraints(results: Results) -> Figure:
+    """Deviation from each law: a column for each law, a row for each model."""
+    found = [s for s in series(results) if any(run.physics for run in s.runs)]
+    if not found:
+        raise NothingToDraw("no rollout has physics constraints")
+    constraints = list(dict.fromkeys(name for s in found for run in s.runs for name in run.physics))
+    names = [name for name in model_names(results) if any(s.model == name for s in found)]
+    known = looks(results)
+    figure, grid = grid_of_panels(len(names), len(constraints), common=False)
+    for row, name in zip(grid, names, strict=True):
+        for axes, constraint in zip(row, constraints, strict=True):
+            own = [s for s in found if s.model == name]
+            for index, s in enumerate(own):
+                seeds = [run.physics[constraint] for run in s.runs if constraint in run.physics]
+                plot_steps(axes, s.physics(constraint), seeds, known[s.schedule], index=index)
+            axes.set_title(text(f"{name}: {constraint}"))
+    for axes, constraint in zip(grid[0], constraints, strict=True):
+        fit_scale(axes, "y", [e.value for s in found for e in s.physics(constraint)])
+    for axes in grid[-1]:
+        axes.set(xlabel=f"rollout step (dt = {domain_of(results).dt:g})")
+    for axes in grid[:, 0]:
+        axes.set(ylabel="deviation / truth's own\n(0 = as the truth)")
+    add_legend(figure, schedule_handles([s.schedule for s in found], known))
+    return figure
+
+
+@styled
+def band_errors(results: Results) -> Figure:
+    """A panel for each model, a group of bars for each band, a bar for each schedule."""
+    found = [s for s in series(results) if any(run.bsnmse for run in s.runs)]
+    if not found:
+        raise NothingToDraw("no rollout has errors by band")
+    bands = list(dict.fromkeys(band for s in found for run in s.runs for band in run.bsnmse))
+    names = [name for name in model_names(results) if any(s.model == name for s in found)]
+    known = looks(results)
+    figure, grid = panels(len(names))
+    for axes, name in zip(grid, names, strict=True):
+        _draw_bars(axes, [s for s in found if s.model == name], bands, known)
+        axes.set_title(text(name))
+        axes.set_xticks(range(len(bands)), [text(band) for band in bands])
+        axes.set(xlabel="band of scales", ylabel="BSNMSE\n(1 = predicting nothing there)")
+        axes.grid(visible=False, axis="x")
+    fit_scale(grid[0], "y", [_estimate(s, band).value for s in found for band in bands])
+    schedules = dict.fromkeys(s.schedule for s in found)
+    add_legend(figure, [Swatch(label=text(n), **_fill(known[n])) for n in schedules])
+    return figure
+
+
+def _draw_bars(
+    axes: Axes, own: Sequence[Series], bands: Sequence[str], known: dict[str, Look]
+) -> None:
+    width = 0.8 / len(own)
+    for i, s in enumerate(own):
+        estimates = [_estimate(s, band) for band in bands]
+        values = np.array([e.value for e in estimates])
+        places = np.arange(len(bands)) - 0.4 + (i + 0.5) * width
+        axes.bar(places, values, 0.92 * width, gid=s.schedule, **_fill(known[s.schedule]))
+        axes.errorbar(
+            places, values, yerr=reach(estimates), fmt="none", ecolor="black",
+            elinewidth=1, capsize=2,
+        )  # fmt: skip
+
+
+def reach(estimates: Sequence[Estimate]) -> np.ndarray:
+    """How far the intervals reach below and above the values, `(2, n)`; 0 where unknown."""
+    below = [e.value - e.low for e in estimates]
+    above = [e.high - e.value for e in estimates]
+    return np.nan_to_num(np.clip([below, above], 0, None), posinf=0.0)
+
+
+def _estimate(s: Series, band: str) -> Estimate:
+    missing = Estimate(value=np.nan, low=np.nan, high=np.nan)
+    return s.pooled(lambda run: run.bsnmse.get(band, missing))
+
+
+def _fill(look: Look) -> dict:
+    """A shifted schedule's bar is hollow, like its marker."""
+    face = "white" if look.hollow else look.colour
+    edge = look.colour if look.hollow else "white"
+    return {"facecolor": face, "edgecolor": edge, "hatch": look.hatch}

@@ -1,0 +1,224 @@
+"""From a solver to a Well folder.
+
+The trajectories of a run are divided into splits and files. Each file has its own seed, derived
+from the run's seed, the split, the variant of the system and the file's number, so that initial
+conditions differ between splits and a file comes out the same whether the others are made or not.
+A file records its recipe. Running again skips files whose recipe is the same and makes the rest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from overtone.data.layout import FieldSpec
+from overtone.data.location import SPLITS, STATS, Location, split_counts
+from overtone.data.stats import write_stats
+from overtone.data.writer import Header, Storage, WellWriter
+from overtone.errors import DataError, OvertoneError, suggest
+from overtone.solvers import SYSTEMS, System
+
+RECIPE = "overtone_recipe"
+
+Progress = Callable[[int, int, str], None]
+"""Called with frames done, frames in all, and what is going on."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file to make.
+
+    Attributes:
+        path: where.
+        system: what to solve.
+        num: trajectories.
+        steps: frames of each.
+        seed: of the initial conditions.
+    """
+
+    path: Path
+    system: System
+    num: int
+    steps: int
+    seed: int
+
+    @property
+    def recipe(self) -> str:
+        """All that the file's values depend on, as JSON."""
+        settings = dataclasses.asdict(self.system)  # pyright: ignore[reportArgumentType]
+        content = {
+            "system": self.system.name,
+            "settings": settings,
+            "trajectories": self.num,
+            "steps": self.steps,
+            "seed": self.seed,
+        }
+        return json.dumps(content, sort_keys=True, default=str)
+
+
+def generate(
+    system: System | Sequence[System],
+    out: str | Path,
+    *,
+    trajectories: int = 24,
+    steps: int = 200,
+    seed: int = 0,
+    per_file: int = 8,
+    splits: Sequence[float] = (0.8, 0.1, 0.1),
+    storage: Storage | None = None,
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> Path:
+    """Simulate trajectories and write them as a Well folder with statistics.
+
+    Args:
+        system: what to solve; or several variants of it with other parameters, each of which gets
+            its own files and the same number of trajectories.
+        out: the folder. An interrupted run is continued there.
+        trajectories: of each variant, over all splits.
+        steps: frames of each trajectory.
+        seed: of all initial conditions.
+        per_file: trajectories that are solved together and share a file, at most.
+        splits: fractions of train, valid and test.
+        storage: how values are stored.
+        device: where to solve, e.g. `"cuda"`.
+        progress: called after every frame.
+    """
+    variants = (system,) if isinstance(system, System) else tuple(system)
+    if steps < 1 or per_file < 1 or seed < 0 or not variants:
+        raise DataError(
+            f"steps is {steps}, per_file {per_file}, seed {seed}, systems {len(variants)}; "
+            "expected positive numbers and a seed of 0 or more"
+        )
+    _require_device(device)
+    counts = split_counts(trajectories, splits)
+    jobs = [*_plan(variants, Path(out), counts, steps, seed, per_file)]
+    if len({job.path for job in jobs}) < len(jobs):
+        raise DataError("two of the systems have the same parameters; each must be given once")
+    unfinished = [job for job in jobs if not _is_done(job)]
+    total, done = len(jobs) * steps, (len(jobs) - len(unfinished)) * steps
+    for job in unfinished:
+        for _ in _run(job, storage, device):
+            done += 1
+            if progress:
+                progress(done, total, f"{job.path.parent.name}/{job.path.name}")
+    if counts["train"] and (unfinished or not (Path(out) / STATS).exists()):
+        if progress:
+            progress(total, total, STATS)
+        write_stats(out)
+    return Path(out)
+
+
+def _require_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise DataError(
+            f"device {device!r} can't be used here: {error}. `overtone info` lists what there is"
+        ) from error
+
+
+def build_system(name: str, *, grid: Sequence[int] | None = None, **settings: float) -> System:
+    """A built-in system by its name, with some of its settings changed.
+
+    Args:
+        name: as in `overtone.solvers.SYSTEMS`, in any case.
+        grid: cells along each axis; the system's own if None.
+        settings: parameters of the system's class.
+    """
+    known = {key.lower(): kind for key, kind in SYSTEMS.items()}
+    if name.lower() not in known:
+        names = ", ".join(SYSTEMS)
+        raise DataError(f"no system '{name}'; there are {names}{suggest(name, list(SYSTEMS))}")
+    kind: Any = known[name.lower()]
+    entries = {entry.name: entry for entry in dataclasses.fields(kind)}
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key not in entries or key == "shape":
+            options = [entry for entry in entries if entry != "shape"]
+            raise DataError(
+                f"{name} has no setting '{key}'; it has {', '.join(options)}{suggest(key, options)}"
+            )
+        whole = isinstance(entries[key].default, int) and not isinstance(entries[key].default, bool)
+        values[key] = int(value) if whole else value
+    if grid is not None:
+        axes = kind.axes
+        if len(grid) != len(axes):
+            raise DataError(f"grid is {tuple(grid)}; {name} has the axes {', '.join(axes)}")
+        values["shape"] = tuple(grid)
+    return kind(**values)
+
+
+def _plan(
+    variants: Sequence[System],
+    out: Path,
+    counts: dict[str, int],
+    steps: int,
+    seed: int,
+    per_file: int,
+) -> Iterator[Job]:
+    for variant, system in enumerate(variants):
+        described = [f"{key}_{getattr(system, key):g}" for key in system.parameters]
+        stem = "_".join((system.name, *described))
+        for number, split in enumerate(SPLITS):
+            for index, first in enumerate(range(0, counts[split], per_file)):
+                state = np.random.SeedSequence([seed, number, variant, index]).generate_state(1)
+                yield Job(
+                    path=out / "data" / split / f"{stem}_{index:03d}.hdf5",
+                    system=system,
+                    num=min(per_file, counts[split] - first),
+                    steps=steps,
+                    seed=int(state[0]),
+                )
+
+
+def _is_done(job: Job) -> bool:
+    """Whether the file is there and readable; another run's file is an error."""
+    if not job.path.exists():
+        return False
+    try:
+        with Location(str(job.path)).open() as file:
+            recipe = file.attrs.get(RECIPE)
+    except DataError:
+        return False  # damaged since it was written: it is made again
+    if recipe != job.recipe:
+        raise DataError(
+            f"'{job.path}' exists and was made with other settings: {recipe}. Choose another "
+            "folder, or remove that file"
+        )
+    return True
+
+
+def _run(job: Job, storage: Storage | None, device: str) -> Iterator[None]:
+    """Make one file, a frame at a time."""
+    system = job.system
+    domain = system.domain
+    header = Header(
+        name=system.name,
+        shape=domain.shape,
+        extent=domain.extent,
+        boundaries=domain.boundaries,
+        dt=domain.dt,
+        axes=system.axes,
+        coordinates=system.coordinates,
+        parameters={key: float(getattr(system, key)) for key in system.parameters},
+        attributes={RECIPE: job.recipe},
+    )
+    fields = [FieldSpec(entry.name, entry.order) for entry in system.fields]
+    try:
+        with WellWriter(job.path, header, fields, job.num, storage=storage) as writer:
+            for frame in system.trajectory(job.num, job.steps, seed=job.seed, device=device):
+                writer.append(frame)
+                yield
+    except OvertoneError as error:
+        raise OvertoneError(f"'{job.path}' is not written: {error}") from error
+
+
+__all__ = ["RECIPE", "Job", "build_system", "generate"]

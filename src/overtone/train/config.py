@@ -1,0 +1,375 @@
+"""The configuration of a training run: validated, complete, plain data.
+
+A recipe returns a `RunConfig`; a YAML file and `key=value` pairs change it; what comes out is
+written beside the run. Keys are dotted, e.g. `train.max_minutes=30`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from overtone.errors import ConfigError, suggest
+from overtone.models.processors import PROCESSORS
+
+Positive = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+PatchConfig = Positive | tuple[Positive, ...]
+
+
+OPEN = ("data.generate.settings.", "model.other.")
+"""Sections whose keys are known to others only."""
+
+
+class Section(BaseModel):
+    """A part of the configuration: immutable, and nothing that is not named here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GenerateConfig(Section):
+    """Data made by a built-in solver, once, into the cache."""
+
+    system: str
+    """As in `overtone data generate`, e.g. `shear_flow`."""
+    grid: tuple[Positive, ...] | None = None
+    settings: dict[str, float] = {}
+    """Physical parameters of the system."""
+    trajectories: Positive = 24
+    steps: Positive = 60
+    splits: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    seed: Whole = 0
+    per_file: Positive = 8
+
+
+class DataConfig(Section):
+    """What to train on."""
+
+    path: str | None = None
+    """A Well folder; None generates the data."""
+    generate: GenerateConfig | None = None
+    fields: tuple[str, ...] | None = None
+    coarsen: Positive | tuple[Positive, ...] = 1
+    """Cells to average into one."""
+    stride: Positive = 1
+    """Stored frames between two frames of a window."""
+    workers: Whole = 0
+    """Processes that read data beside the training process."""
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> DataConfig:
+        if self.path is None and self.generate is None:
+            raise ValueError("give data.path=FOLDER, or data.generate.system=NAME")
+        return self
+
+
+class ModelConfig(Section):
+    """What to train; None leaves a number to the size."""
+
+    name: str = "vit"
+    """A processor (`vit`, `axial`, …), `cvit`, or a baseline (`unet`, `fno`, …)."""
+    tokenizer: Literal["csm", "ckm", "fixed"] = "csm"
+    patches: tuple[PatchConfig, ...] = (4, 8, 16)
+    size: str = "tiny"
+    context: Positive = 6
+    unit: Literal["pace", "context"] = "pace"
+    """What changes are predicted in: by the data's pace, or the context's own change alone."""
+    width: Positive | None = None
+    heads: Positive | None = None
+    blocks: Positive | None = None
+    mlp_dim: Positive | None = None
+    stages: Positive | None = None
+    base_kernel: Positive | tuple[Positive, ...] | None = None
+    stage_dim: Positive | None = None
+    decoder: Literal["keep", "paper"] = "keep"
+    causal: bool = True
+    max_turns: Positive | None = None
+    layer_scale: Annotated[float, Field(gt=0)] = 0.1
+    drop_path: Rate = 0.0
+    window: Positive | None = None
+    mode_blocks: Positive | None = None
+    refine: Positive | None = None
+    """Width of convolutions that correct changes cell by cell; none if None."""
+    other: dict[str, Any] = {}
+    """Options of a baseline or of CViT, as their own documentation names them."""
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it is one of the models to compare with."""
+        return self.name not in (*PROCESSORS, "cvit")
+
+    def options(self) -> dict[str, Any]:
+        """What is set of an emulator's numbers beyond size and context."""
+        apart = {"name", "tokenizer", "patches", "size", "context", "unit", "other"}
+        return {k: v for k, v in self if k not in apart and v is not None}
+
+    @model_validator(mode="after")
+    def _knows_its_numbers(self) -> ModelConfig:
+        if self.name in PROCESSORS:
+            return self
+        for key, value in self.options().items():
+            if type(self).model_fields[key].default is None:
+                raise ValueError(
+                    f"model.{key} is {value}, which is a number of an emulator; '{self.name}' has "
+                    "its own: set model.size, or model.other.OPTION=VALUE"
+                )
+        return self
+
+
+class OptimizerConfig(Section):
+    """How weights are changed."""
+
+    kind: Literal["adamw", "adam"] = "adamw"
+    """`adam` adds weight decay to the gradient, `adamw` keeps it apart."""
+    lr: Annotated[float, Field(gt=0)] = 1e-4
+    """Peak learning rate."""
+    betas: tuple[Rate, Rate] = (0.9, 0.999)
+    weight_decay: Annotated[float, Field(ge=0)] = 1e-4
+    """Of matrices and kernels; scales, biases and norms have none."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    warmup: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the budget in which the rate rises from 0."""
+    final: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """Where a cosine ends, relative to the peak."""
+    clip: Annotated[float, Field(gt=0)] | None = 1.0
+    """Largest gradient norm."""
+    ema: Rate | None = None
+    """Decay of an average of the weights, which is then validated and saved."""
+
+
+class TrainConfig(Section):
+    """How long, how many at once, and what is varied."""
+
+    updates_per_patch: Positive = 20_000
+    """A model of three patches gets three times this, as the sum of three fixed models."""
+    updates: Positive | None = None
+    """In all, instead of `updates_per_patch`."""
+    max_minutes: Annotated[float, Field(gt=0)] | None = None
+    max_cpu_minutes: Annotated[float, Field(gt=0)] | None = None
+    """Of processor time, which other work on the machine does not use up."""
+    max_flops: Annotated[float, Field(gt=0)] | None = None
+    batch: Positive = 16
+    """Windows of an update, over all ranks."""
+    accumulate: Positive = 1
+    """Parts that a rank's share of the batch is computed in."""
+    patch_weights: tuple[Annotated[float, Field(ge=0)], ...] | None = None
+    """Relative frequency of each patch; uniform if None."""
+    shift: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the updates whose patch grid is moved by a random offset; true for all."""
+    unroll: Positive = 1
+    """Steps of a short rollout; each is supervised, none has a gradient through the one before."""
+    noise: Annotated[float, Field(ge=0)] = 0.0
+    """Noise on the window, relative to each field's standard deviation."""
+    loss: Literal["nmse", "mse", "mae"] = "nmse"
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    compile: bool = False
+    checkpoint_activations: bool = False
+    seed: Whole = 0
+    device: str = "auto"
+    threads: Positive | None = None
+    """Of torch on the CPU; torch's own choice if None."""
+
+
+class ValidConfig(Section):
+    """What is measured on the validation split, and when."""
+
+    every: Positive = 500
+    """Updates between two validations; one more is made at the end."""
+    windows: Positive = 64
+    """Windows for the next-step error, spread over the split."""
+    batch: Positive = 8
+    rollout_steps: Whole = 10
+    """Length of the rollouts that cycle through the patches; 0 for none."""
+    rollouts: Positive = 4
+    """How many trajectories."""
+    patience: Positive | None = None
+    """Stop after so many validations without a new best."""
+
+
+class SaveConfig(Section):
+    """Checkpoints."""
+
+    every: Positive = 500
+    """Updates between two checkpoints."""
+    keep: Positive = 2
+    """How many to keep."""
+
+
+class LogConfig(Section):
+    """Where numbers go besides `metrics.jsonl`."""
+
+    every: Positive = 10
+    """Updates between two lines."""
+    tensorboard: bool = True
+    wandb: bool = False
+    project: str = "overtone"
+    """Of Weights & Biases."""
+
+
+class ParallelConfig(Section):
+    """How a model is spread over ranks. Nothing of it matters for one rank."""
+
+    strategy: Literal["ddp", "fsdp", "hybrid"] = "ddp"
+    shard: Positive | None = None
+    """Ranks that share one copy of the weights under `hybrid`; those of one node if None."""
+
+
+class RunConfig(Section):
+    """All of a training run."""
+
+    recipe: str
+    data: DataConfig
+    model: ModelConfig = ModelConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    train: TrainConfig = TrainConfig()
+    valid: ValidConfig = ValidConfig()
+    save: SaveConfig = SaveConfig()
+    log: LogConfig = LogConfig()
+    parallel: ParallelConfig = ParallelConfig()
+
+    @model_validator(mode="after")
+    def _agrees(self) -> RunConfig:
+        weights = self.train.patch_weights
+        if weights is not None and (len(weights) != len(self.model.patches) or not sum(weights)):
+            raise ValueError(
+                f"train.patch_weights is {weights}; expected {len(self.model.patches)} numbers, "
+                f"one for each of model.patches {self.model.patches}, not all 0"
+            )
+        if self.train.batch % self.train.accumulate:
+            raise ValueError(
+                f"train.batch {self.train.batch} can't be divided into train.accumulate "
+                f"{self.train.accumulate} parts"
+            )
+        return self
+
+    @property
+    def num_updates(self) -> int:
+        """Updates of the whole run."""
+        patches = 1 if self.model.is_baseline else len(self.model.patches)
+        return self.train.updates or self.train.updates_per_patch * patches
+
+    def to_yaml(self) -> str:
+        """As a file that `--config` reads."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
+
+
+def change(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
+    """A configuration with some dotted keys set to other values.
+
+    Args:
+        config: what to start from.
+        changes: dotted key -> value; a value may be a whole section.
+    """
+    plain = config.model_dump()
+    known = keys()
+    for key, value in changes.items():
+        *sections, last = key.split(".")
+        if key not in known and not key.startswith(OPEN):
+            raise ConfigError(
+                f"there is no setting '{key}'{suggest(key, known)}; `overtone train RECIPE "
+                "--show` lists them all"
+            )
+        target = plain
+        for section in sections:
+            if target.get(section) is None:
+                target[section] = {}
+            target = target[section]
+        target[last] = value
+    return _validate(plain)
+
+
+def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
+    """`["train.batch=8", "model.patches=[4, 8]"]` as a mapping; values are YAML."""
+    changes = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"'{pair}' is not a setting; expected key=value, e.g. train.batch=8")
+        changes[key.strip()] = _scalar(value, key)
+    return changes
+
+
+def read_file(path: str | Path) -> dict[str, Any]:
+    """Dotted keys and values of a YAML file."""
+    try:
+        content = yaml.safe_load(Path(path).read_text())
+    except OSError as error:
+        raise ConfigError(f"the configuration '{path}' can't be read: {error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"'{path}' is not YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"'{path}' holds {type(content).__name__}; expected sections with keys")
+    return dict(_flatten(content))
+
+
+def load_config(path: str | Path) -> RunConfig:
+    """The configuration that a run wrote beside itself."""
+    try:
+        return RunConfig.model_validate_json(Path(path).read_text())
+    except OSError as error:
+        raise ConfigError(f"'{path}' can't be read: {error}") from error
+    except ValidationError as error:
+        raise ConfigError(f"'{path}' is not a run's configuration: {_explain(error)}") from error
+
+
+def keys(kind: type[Section] = RunConfig, prefix: str = "") -> list[str]:
+    """Every dotted key."""
+    found: list[str] = []
+    hints = get_type_hints(kind)
+    for name in kind.model_fields:
+        inner = [t for t in (hints[name], *get_args(hints[name])) if _is_section(t)]
+        found += keys(inner[0], f"{prefix}{name}.") if inner else [prefix + name]
+    return found
+
+
+def _is_section(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Section)
+
+
+def _flatten(content: Mapping[str, Any], prefix: str = "") -> Any:
+    known = keys()
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and name not in known:
+            yield from _flatten(value, f"{name}.")
+        elif value is not None or name in known:
+            yield name, value
+
+
+def _scalar(text: str, key: str) -> Any:
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{key}={text}: the value is not YAML: {error}") from error
+    if isinstance(value, str):
+        try:
+            return float(value)  # YAML 1.1 reads 1e-4 as text
+        except ValueError:
+            return value
+    return value
+
+
+def _validate(plain: Mapping[str, Any]) -> RunConfig:
+    try:
+        return RunConfig.model_validate(plain)
+    except ValidationError as error:
+        raise ConfigError(_explain(error)) from error
+
+
+def _explain(error: ValidationError) -> str:
+    """Each mistake once, with its key and what was given."""
+    lines: dict[str, str] = {}
+    for entry in error.errors():
+        # Members of a union and positions in a tuple are not part of the key.
+        key = ".".join(p for p in entry["loc"] if isinstance(p, str) and p.isidentifier())
+        message = entry["msg"].removeprefix("Value error, ")
+        if key:
+            given = "" if isinstance(entry["input"], dict) else f" (given: {entry['input']!r})"
+            message = f"{key}: {message}{given}"
+        lines.setdefault(key or message, message)
+    return "; ".join(lines.values())

@@ -1,0 +1,1 @@
+"""From nothing to a study's numbers: data, trainings, evaluation, report and page."""

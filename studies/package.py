@@ -1,0 +1,90 @@
+"""Trained models as part of the package: half precision, with card, log and a proof.
+
+The proof is an error on data that takes seconds to make, so that anyone can see that the model
+that he has does what its card says.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from overtone.errors import OvertoneError
+from overtone.evaluate import evaluate, load_candidate
+from overtone.evaluate.results import Results
+from overtone.models.storage import find_model, load_model
+from overtone.train.config import GenerateConfig, RunConfig, load_config
+from overtone.train.journal import METRICS
+from overtone.train.run import data_folder
+from studies.card import card
+from studies.catalogue import FIXED
+
+PROOF = {"trajectories": 2, "steps": 24, "splits": (0.0, 0.0, 1.0), "seed": 1000}
+"""The proof's data: like the training data, but for these."""
+MODELS = {
+    "shear-flow-mini": ("csm", "ckm", *FIXED),
+    "rayleigh-benard-mini": ("csm",),
+    "turbulent-radiative-layer-2d-mini": ("csm",),
+    "supernova-explosion-mini": ("csm",),
+}
+"""Study -> the models of it that are packaged."""
+
+START, STEPS = 8, 10
+MAX_CHANGE = 0.01
+"""Largest relative change of an error that half precision may make."""
+
+
+def package(run: Path, results: Results, label: str, name: str, out: Path) -> dict[str, Any]:
+    """Write a packaged model and return its proof.
+
+    Args:
+        run: folder of its training.
+        results: the evaluation that it was part of.
+        label: its name there.
+        name: the packaged model's.
+        out: folder of all packaged models.
+    """
+    config, folder = load_config(run / "config.json"), out / name
+    (found,) = [m for m in results.models if m.name == label and m.seed == config.train.seed]
+    model = load_model(run)
+    weights = {key: tensor.half() for key, tensor in model.state_dict().items()}
+    model.save(folder, weights=weights, training=load_candidate(run).training)
+    (folder / "README.md").write_text(card(name, config, results, found))
+    shutil.copyfile(run / METRICS, folder / METRICS)
+    full, half = prove(find_model(run), config), prove(folder, config)
+    for what, before in full["vrmse"].items():
+        change = abs(half["vrmse"][what] / before - 1)
+        if change > MAX_CHANGE:
+            raise OvertoneError(f"half precision changes {what} of {name} by {100 * change:.1f} %")
+    return half
+
+
+def prove(model: Path | str, config: RunConfig) -> dict[str, Any]:
+    """Errors of a model on freshly generated data that nobody trained on.
+
+    Args:
+        model: its folder or name.
+        config: of its training, which says how its data is made.
+    """
+    candidate = load_candidate(model)
+    made = proof_data(config)
+    results, _ = evaluate(
+        [candidate],
+        data_folder(config.data.model_copy(update={"generate": made})),
+        schedules=["-".join(map(str, candidate.model.patches))],
+        steps=STEPS,
+        start=START,
+        windows=8,
+        coarsen=config.data.coarsen,
+    )
+    (found,) = results.models
+    errors = {f"next step, {step.patch}": step.vrmse.value for step in found.next_step}
+    errors |= {f"rollout, {run.schedule}": run.vrmse_all.value for run in found.runs}
+    return {"data": made.model_dump(mode="json"), "start": START, "steps": STEPS, "vrmse": errors}
+
+
+def proof_data(config: RunConfig) -> GenerateConfig:
+    """What to generate."""
+    assert config.data.generate is not None
+    return config.data.generate.model_copy(update=PROOF)

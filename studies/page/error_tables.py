@@ -1,0 +1,196 @@
+"""Tables of errors: of rollouts, of schedule families, of models beside each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from overtone.report.series import Series, mean
+from overtone.report.style import patch_name
+from overtone.report.summary import number, ranked
+from overtone.schedules import (
+    Bursts,
+    Constant,
+    Cycle,
+    Dwell,
+    Explicit,
+    RandomChoice,
+    ReverseWarmup,
+    Shifted,
+    Warmup,
+    parse_schedule,
+)
+from studies.page.markdown import Column, bold, code, estimates, lowest, table
+from studies.page.quantities import COUNTS, measure, written
+from studies.page.rows import (
+    Pick,
+    Row,
+    all_steps,
+    blow_up_columns,
+    change_column,
+    error_column,
+    name_columns,
+    over_10,
+    over_all,
+    price_columns,
+    rollout_rows,
+    ten_steps,
+)
+from studies.page.sources import Options, Source, single
+
+FAMILIES = {
+    Constant: "constant",
+    Cycle: "cycle",
+    RandomChoice: "random",
+    Bursts: "bursts",
+    Dwell: "dwell",
+    Warmup: "warm-up",
+    ReverseWarmup: "reverse warm-up",
+    Explicit: "explicit",
+    Shifted: "shifted",
+}
+"""Kinds of schedules, in the order in which tables list them."""
+
+
+def rollouts(sources: Sequence[Source], options: Options) -> str:
+    """Errors and prices of rollouts; `relative=MODEL:SCHEDULE` adds changes against a row."""
+    rows = rollout_rows(sources, options)
+    columns = [
+        *name_columns(rows),
+        error_column(f"VRMSE, {ten_steps(sources)}", over_10),
+        *relative_columns(options, over_10),
+        error_column(f"VRMSE, {all_steps(sources)}", over_all),
+        *relative_columns(options, over_all),
+        *price_columns(),
+        *blow_up_columns(rows),
+    ]
+    return table(rows, columns, group=lambda row: row.source.name)
+
+
+def relative_columns(options: Options, pick: Pick) -> list[Column[Row]]:
+    """A column of changes if the options ask for it."""
+    if "relative" not in options:
+        return []
+    operand = single(options, "relative")
+    model, _, schedule = operand.partition(":")
+    return [change_column(f"against {model} {code(schedule)}", pick, operand)]
+
+
+def schedules(sources: Sequence[Source], options: Options) -> str:
+    """Schedule families, each sorted by the error over all steps, with the rank among all."""
+    rows = rollout_rows(sources, options)
+    order = ranked([row.series for row in rows], lambda s: s.vrmse_all)
+    places = {(s.model, s.schedule): i for i, s in enumerate(order)}
+    families = list(FAMILIES.values())
+
+    def place(row: Row) -> float:
+        return places.get((row.series.model, row.series.schedule), math.inf)
+
+    rows.sort(key=lambda row: (families.index(family(row.series.schedule)), place(row)))
+    several = len({row.series.model for row in rows}) > 1
+    names = [column for column in name_columns(rows) if several or column.header != "model"]
+    columns = [
+        Column[Row]("family", lambda row: family(row.series.schedule), left=True),
+        *names,
+        Column[Row]("rank", lambda row: f"{place(row) + 1:.0f}" if place(row) < math.inf else "–"),
+        error_column(f"VRMSE, {all_steps(sources)}", over_all),
+        *relative_columns(options, over_all),
+        error_column(f"VRMSE, {ten_steps(sources)}", over_10),
+        Column[Row]("tokens", lambda row: f"{row.series.tokens:,}"),
+        *blow_up_columns(rows),
+    ]
+    return table(rows, columns)
+
+
+def family(schedule: str) -> str:
+    """What kind of schedule it is; every shifted one is `shifted`."""
+    return FAMILIES[type(parse_schedule(schedule))]
+
+
+def comparison(sources: Sequence[Source], options: Options) -> str:
+    """Models beside each other, one row for each schedule, the best over ten steps first."""
+    rows = rollout_rows(sources, options)
+    rows.sort(key=lambda row: (row.source.name, _sortable(row.error(over_10))))
+
+    def training(row: Row, quantity: str) -> str:
+        found = measure(row.source, row.series.model, quantity).values()
+        return written(mean([value.value for value in found]), quantity)
+
+    columns = [
+        Column[Row]("model", _model_and_schedule, left=True),
+        Column[Row]("parameters", lambda row: training(row, "parameters")),
+        Column[Row]("updates", lambda row: training(row, "updates")),
+        Column[Row]("minutes", lambda row: training(row, "minutes")),
+        Column[Row]("next step", _next_steps),
+        error_column(f"VRMSE, {ten_steps(sources)}", over_10),
+        error_column(f"VRMSE, {all_steps(sources)}", over_all),
+        Column[Row]("s/step", lambda row: number(row.seconds_per_step)),
+        *blow_up_columns(rows),
+    ]
+    if len(sources) > 1:
+        columns.insert(0, name_columns(rows)[0])
+    return table(rows, columns, group=lambda row: row.source.name)
+
+
+def _sortable(error: float) -> float:
+    return error if math.isfinite(error) else math.inf
+
+
+def _model_and_schedule(row: Row) -> str:
+    return row.series.model + ("" if row.unpatched else f", {row.schedule}")
+
+
+def _next_steps(row: Row) -> str:
+    """Next-step VRMSE at each patch that the schedule uses, in order of their first use."""
+    choose = parse_schedule(row.series.schedule)
+    steps = range(row.source.results.steps)
+    patches = dict.fromkeys(patch_name(choose(step).patch) for step in steps)
+    known = {patch_name(step.patch) for step in row.model.next_step}
+    found = [
+        measure(row.source, f"{row.series.model}:{patch}", "next_step").values()
+        for patch in patches
+        if patch in known
+    ]
+    return " / ".join(number(mean([e.value for e in seeds])) for seeds in found) or "–"
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A row of `matrix`: a schedule, with the text of each model that followed it."""
+
+    schedule: str
+    tokens: int
+    texts: dict[str, str]
+
+
+def matrix(sources: Sequence[Source], options: Options) -> str:
+    """One quantity: a row for each schedule, a column for each model, each row's lowest bold."""
+    (source,) = sources
+    quantity = single(options, "quantity") if "quantity" in options else "vrmse_all"
+    chosen = source.chosen(options)
+    names = list(dict.fromkeys(s.model for s in chosen))
+    wanted = options.get("schedules", tuple(dict.fromkeys(s.schedule for s in chosen)))
+    lines = [
+        _line(source, [s for s in chosen if s.schedule == schedule], quantity)
+        for schedule in wanted
+    ]
+    columns = [
+        Column[_Line]("schedule", lambda line: code(line.schedule), left=True),
+        Column[_Line]("tokens", lambda line: f"{line.tokens:,}"),
+        *(Column[_Line](name, lambda line, name=name: line.texts.get(name, "–")) for name in names),
+    ]
+    return table(lines, columns)
+
+
+def _line(source: Source, own: Sequence[Series], quantity: str) -> _Line:
+    errors, texts = [], {}
+    for s in own:
+        seeds = list(measure(source, f"{s.model}:{s.schedule}", quantity).values())
+        errors.append(math.inf if s.blow_up is not None else mean([e.value for e in seeds]))
+        counted = quantity in COUNTS
+        texts[s.model] = written(seeds[0].value, quantity) if counted else estimates(seeds)
+    for place in lowest(errors, [None] * len(errors)):
+        best = own[place].model
+        texts[best] = bold(texts[best])
+    return _Line(own[0].schedule, own[0].tokens, texts)

@@ -1,0 +1,118 @@
+"""Where a page's numbers come from: `RESULTS/COMPARISON.json`, and what is chosen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from overtone.errors import DataError, suggest
+from overtone.evaluate.results import ModelResult, Results, Run
+from overtone.report.series import Series, model_names, series
+from studies.catalogue import STUDIES
+from studies.page.blocks import PageError
+
+Options = Mapping[str, tuple[str, ...]]
+"""Name of an option -> its items."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The numbers of one comparison.
+
+    Attributes:
+        name: the comparison's.
+        results: its numbers.
+    """
+
+    name: str
+    results: Results
+
+    def models(self, wanted: Sequence[str] | None = None) -> list[str]:
+        """Names of all models, or of those wanted, in the order in which they are wanted."""
+        known = model_names(self.results)
+        for name in wanted or ():
+            if name not in known:
+                raise PageError(
+                    f"'{self.name}' has no model '{name}'{suggest(name, known)}; there are "
+                    f"{'; '.join(known)}"
+                )
+        return known if wanted is None else list(wanted)
+
+    def seeds(self, model: str) -> list[ModelResult]:
+        """A model, once for each seed."""
+        self.models([model])
+        return [m for m in self.results.models if m.name == model]
+
+    def chosen(self, options: Options) -> list[Series]:
+        """Rollouts of the options `models` and `schedules`, in their order; all by default.
+
+        A model is shown with those of the schedules that it followed.
+        """
+        models = self.models(options.get("models"))
+        found = {(s.model, s.schedule): s for s in series(self.results)}
+        known = list(dict.fromkeys(name for model, name in found if model in models))
+        wanted = options.get("schedules", tuple(known))
+        for name in wanted:
+            if name not in known:
+                raise PageError(
+                    f"no model of '{self.name}' that is asked for followed schedule '{name}'; "
+                    f"there are {', '.join(known) or 'none'}"
+                )
+        pairs = [(model, name) for model in models for name in wanted]
+        return [found[pair] for pair in pairs if pair in found]
+
+    def rollout(self, operand: str) -> Series:
+        """A rollout by `MODEL:SCHEDULE`."""
+        model, _, schedule = operand.partition(":")
+        own = self.chosen({"models": (model,)})
+        for s in own:
+            if s.schedule == schedule:
+                return s
+        raise PageError(
+            f"'{self.name}' has no rollout '{operand}'; expected {model}:SCHEDULE with one of "
+            f"{', '.join(s.schedule for s in own) or 'none'}"
+        )
+
+
+class Library:
+    """The results of a folder, each file read once."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        if not self.folder.is_dir():
+            raise DataError(f"there is no folder of results '{self.folder}'; give --results")
+        self._read: dict[str, Source] = {}
+
+    def source(self, name: str) -> Source | None:
+        """A comparison's numbers, or None if it was not run yet."""
+        path = self.folder / f"{name}.json"
+        if name not in self._read and path.exists():
+            self._read[name] = Source(name, Results.load(path))
+        if name not in self._read:
+            study_of(name)  # refuses what no study makes
+        return self._read.get(name)
+
+
+def study_of(comparison: str) -> str:
+    """Name of the study that makes a comparison."""
+    known = {c.name: study.name for study in STUDIES.values() for c in study.comparisons}
+    if comparison not in known:
+        raise PageError(
+            f"no study makes a comparison '{comparison}'{suggest(comparison, list(known))}; there "
+            f"are {', '.join(known)}"
+        )
+    return known[comparison]
+
+
+def single(options: Options, name: str) -> str:
+    """The one item of an option."""
+    items = options[name]
+    if len(items) != 1:
+        raise PageError(f"{name} is {','.join(items)}; expected one")
+    return items[0]
+
+
+def is_unpatched(model: ModelResult, run: Run) -> bool:
+    """Whether a model has no patches, so that its schedule and tokens say nothing."""
+    return model.config.get("kind") == "baseline" and run.schedule == "1"

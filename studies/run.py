@@ -1,0 +1,238 @@
+"""A study from nothing: data, learning rates, trainings, comparisons, reports.
+
+Every stage is skipped where its result is there already, and a training goes on from its newest
+checkpoint, so the same command resumes what was interrupted.
+
+OUT/runs/NAME           one training run for each model, shared by all studies
+OUT/STUDY/rates.json    learning rates that were chosen, with the scores they were chosen by
+OUT/STUDY/COMPARISON    request.json, results.json, samples and report.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from overtone.baselines.registry import create
+from overtone.errors import ConfigError
+from overtone.evaluate import Candidate, evaluate, load_candidate
+from overtone.evaluate.results import RESULTS, SAMPLES, Results, Samples
+from overtone.evaluate.run import one_core
+from overtone.files import replacing
+from overtone.progress import bars
+from overtone.report import write_report
+from overtone.train.config import RunConfig, change, load_config
+from overtone.train.journal import METRICS, read_journal
+from overtone.train.run import SUMMARY, data_folder
+from overtone.version import machine
+from studies.jobs import Job, run_jobs
+from studies.study import Comparison, Study, Training
+from studies.tune import best_rate, trials
+
+REQUEST = "request.json"
+WINDOWS, BATCH = 240, 4
+"""Next-step predictions for each patch, and trajectories at once."""
+
+
+def reproduce(
+    study: Study,
+    out: str | Path,
+    *,
+    results: str | Path | None = None,
+    workers: int = 2,
+    console: Console | None = None,
+) -> list[Results]:
+    """Run what is missing of a study and return the numbers of its comparisons.
+
+    Args:
+        study: what to do.
+        out: folder for runs and reports.
+        results: folder that gets a copy of each comparison's numbers, `COMPARISON.json`.
+        workers: trainings at once, and rollouts of an evaluation, one core each.
+        console: where to print.
+    """
+    out, console = Path(out), console or Console()
+    configs = {t.name: t.config() for t in study.trainings}
+    data = {c.data.model_dump_json(): c for c in configs.values()}
+    for config in data.values():
+        data_folder(config.data, console=console)
+    tuned = {t.name: t for t in study.trainings if t.rate_of == t.name}
+    _train([trial for t in tuned.values() for trial in trials(t).values()], out, workers, console)
+    rates = _choose_rates(study, tuned, out, results, console)
+    chosen = [_with_rate(t, rates) for t in study.trainings]
+    found = []
+    for comparison in study.comparisons:
+        used = {t.name: t for t in chosen if t.name in comparison.models}
+        _train([*used.values()], out, workers, console)
+        found.append(_compare(comparison, study, used, out, results, workers, console))
+    return found
+
+
+def _choose_rates(
+    study: Study,
+    tuned: Mapping[str, Training],
+    out: Path,
+    copy: str | Path | None,
+    console: Console,
+) -> dict[str, float]:
+    """The best rate of each training whose trials are done, kept with all scores."""
+    found = {name: best_rate(training, out / "runs") for name, training in tuned.items()}
+    for name, (rate, scores) in found.items():
+        listed = ", ".join(f"{r:g}: {score:.4f}" for r, score in scores.items())
+        console.print(f"{name}: learning rate {rate:g} (validation {listed})", highlight=False)
+    if found:
+        models = {
+            name: {"chosen": rate, "scores": {f"{r:g}": score for r, score in scores.items()}}
+            for name, (rate, scores) in found.items()
+        }
+        content = {"command": _command(study), "machine": machine(), "models": models}
+        _write_json(out / study.name / "rates.json", content)
+        if copy is not None:
+            _write_json(Path(copy) / f"{study.name}-rates.json", content)
+    return {name: rate for name, (rate, _) in found.items()}
+
+
+def _with_rate(training: Training, rates: Mapping[str, float]) -> Training:
+    if training.rate_of is None:
+        return training
+    return training.renamed(training.name, {"optimizer.lr": rates[training.rate_of]})
+
+
+def _train(trainings: Sequence[Training], out: Path, workers: int, console: Console) -> None:
+    """Train what is not trained yet, several at once."""
+    missing = [t for t in trainings if not _is_finished(t, out / "runs" / t.name)]
+    if not missing:
+        return
+    with bars(console) as progress:
+        run_jobs([_job(t, out) for t in missing], workers=workers, progress=progress)
+
+
+def _is_finished(training: Training, run: Path) -> bool:
+    if not (run / SUMMARY).exists():
+        return False
+    before, now = load_config(run / "config.json"), _on_one_core(training.config())
+    if before != now:
+        raise ConfigError(
+            f"the run in '{run}' was made with other settings than the study's; move it away, or "
+            "choose another --out"
+        )
+    return json.loads((run / SUMMARY).read_text())["status"] != "interrupted"
+
+
+def _on_one_core(config: RunConfig) -> RunConfig:
+    return change(config, {"train.threads": 1})
+
+
+def _job(training: Training, out: Path) -> Job:
+    run = out / "runs" / training.name
+    config = training.config()
+
+    def done() -> float:
+        lines = [line for line in read_journal(run / METRICS) if line["kind"] == "train"]
+        if not lines:
+            return 0.0
+        minutes = lines[-1].get("cpu_seconds", 0) / 60
+        limit = config.train.max_cpu_minutes or float("inf")
+        return max(lines[-1]["update"] / config.num_updates, minutes / limit)
+
+    changes = {"log.tensorboard": False, "train.threads": 1, **training.changes}
+    pairs = (f"{key}={json.dumps(value)}" for key, value in changes.items())
+    arguments = ("train", training.recipe, *pairs, "--out", str(run), "--resume")
+    return Job(training.name, arguments, out / "logs" / f"{training.name}.log", done)
+
+
+def _compare(
+    comparison: Comparison,
+    study: Study,
+    used: Mapping[str, Training],
+    out: Path,
+    copy: str | Path | None,
+    workers: int,
+    console: Console,
+) -> Results:
+    """Evaluate and report, unless that was done with these very models."""
+    candidates = [_candidate(used[name], out) for name in comparison.models]
+    first = candidates[0].model
+    for extra in comparison.untrained:
+        made = {"domain": first.domain, "context": extra.context, "size": "mini"}
+        model = create(extra.baseline, **made, **extra.options)
+        candidates.append(Candidate(extra.label, model))
+    folder = out / study.name / comparison.name
+    request = _request(comparison, candidates)
+    if _was_answered(folder, request):
+        found = Results.load(folder / RESULTS)
+    else:
+        found, samples = _evaluate(comparison, candidates, used, _command(study), workers, console)
+        found.save(folder / RESULTS)
+        samples.save(folder / SAMPLES)
+        curves = {t.label or t.name: out / "runs" / t.name / METRICS for t in used.values()}
+        write_report(found, samples, folder, curves=curves)
+        _write_json(folder / REQUEST, request)  # last: the rest is complete
+    console.print(f"{comparison.name}: {folder / 'report.html'}", soft_wrap=True)
+    if copy is not None:
+        found.save(Path(copy) / f"{comparison.name}.json", compact=True)
+    return found
+
+
+def _candidate(training: Training, out: Path) -> Candidate:
+    return load_candidate(out / "runs" / training.name, training.label or training.name)
+
+
+def _evaluate(
+    comparison: Comparison,
+    candidates: Sequence[Candidate],
+    used: Mapping[str, Training],
+    command: str,
+    workers: int,
+    console: Console,
+) -> tuple[Results, Samples]:
+    config = next(iter(used.values())).config()
+    data = data_folder(config.data, console=console)
+    with one_core(), bars(console) as progress:
+        task = progress.add_task(comparison.name, total=None)
+        return evaluate(
+            candidates,
+            data,
+            schedules=comparison.schedules or None,
+            steps=comparison.steps,
+            start=comparison.start,
+            split=comparison.split,
+            windows=WINDOWS,
+            batch=BATCH,
+            workers=workers,
+            coarsen=config.data.coarsen,
+            stride=config.data.stride,
+            command=command,
+            progress=lambda n, m, what: progress.update(
+                task, completed=n, total=m, description=what
+            ),
+            note=lambda text: console.print(f"note: {escape(text)}", highlight=False),
+        )
+
+
+def _request(comparison: Comparison, candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """All that an evaluation depends on, plain data."""
+    models = [[c.name, c.seed, dict(c.training)] for c in candidates]
+    asked = {"comparison": asdict(comparison), "models": models, "windows": WINDOWS}
+    return json.loads(json.dumps(asked))  # as it will be read
+
+
+def _was_answered(folder: Path, request: dict[str, Any]) -> bool:
+    """Whether the folder holds the evaluation that is asked for."""
+    path = folder / REQUEST
+    return path.exists() and json.loads(path.read_text()) == request
+
+
+def _command(study: Study) -> str:
+    return f"make reproduce STUDY={study.name}"
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    with replacing(path) as scratch:
+        scratch.write_text(json.dumps(content, indent=2) + "\n")

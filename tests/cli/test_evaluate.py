@@ -1,0 +1,191 @@
+"""The evaluation commands, as a user types them.
+
+`overtone report`, as a user types it.
+"""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from overtone.domain import Domain
+from overtone.evaluate.results import Data, Estimate, ModelResult, NextStep, Results, Samples
+
+pytest.importorskip("h5py")
+
+import overtone as ot
+from overtone.data import Header, WellFolder, write_well
+
+
+@pytest.fixture
+def overtone(overtone, monkeypatch, tmp_path):
+    """Run a command in a folder with two models and a dataset."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    random = np.random.default_rng(0)
+    values = random.standard_normal((3, 12, 16, 16), np.float32).cumsum(axis=1)
+    header = Header("walk", (16, 16), (1.0, 1.0), "periodic", 0.1)
+    write_well(tmp_path / "walk/data/test/a.hdf5", {"u": values}, header)
+    domain = WellFolder("walk", "test").domain
+    torch.manual_seed(0)
+    small = {"width": 16, "heads": 2, "blocks": 1, "mlp_dim": 16, "context": 2, "domain": domain}
+    ot.build("axial", patches=(4, 8), **small).save("flex/best", training={"seed": 5})
+    ot.build("axial", tokenizer="fixed", patches=8, **small).save("fixed")
+    return overtone
+
+
+def test_evaluate_two_models(overtone, tmp_path):
+    schedules = ("--schedule", "8", "--schedule", "4-8")
+    more = ("--model", "plain=fixed", *schedules, "--steps", 4, "--windows", 6, "--no-report")
+    code, text = overtone("evaluate", tmp_path / "flex", tmp_path / "walk", *more)
+    assert code == 0, text
+    assert "note: schedule 4-8 is left out for model 'plain'" in text
+    for word in ("next", "excess", "tokens", "seams", "flex", "plain", "3 trajectories"):
+        assert word in text
+    results = Results.load("evaluation/results.json")
+    assert f"{results.models[0].runs[1].vrmse_all.value:.4f}" in text
+    assert [(m.name, m.seed) for m in results.models] == [("flex", 5), ("plain", None)]
+    assert results.command == (
+        "overtone evaluate flex walk --model plain --schedule 8 --schedule 4-8 --split test "
+        "--start 0 --stride 1 --coarsen 1 --steps 4 --windows 6"
+    )
+    assert str(tmp_path) not in (tmp_path / "evaluation/results.json").read_text()
+    samples = Samples.load("evaluation/samples.safetensors")
+    assert samples.steps == (1, 2, 3, 4)
+    # Again: its own results may be replaced, others not.
+    code, _ = overtone("evaluate", "fixed", "walk", "--steps", 2, "--no-report")
+    assert (code, Results.load("evaluation/results.json").steps) == (0, 2)
+    (tmp_path / "evaluation/results.json").write_text("mine")
+    code, text = overtone("evaluate", "fixed", "walk", "--steps", 2, "--no-report")
+    assert code == 2
+    assert "is not from `overtone evaluate`; it is left alone" in text
+    assert (tmp_path / "evaluation/results.json").read_text() == "mine"
+
+
+def test_rollout_and_check(overtone, tmp_path):
+    command = ("rollout", "flex", "walk", "--schedule", "4-8+shift", "--steps", 7, "--out", "pred")
+    code, text = overtone(*command, "--start", 3, "--trajectories", 2)
+    assert code == 0, text
+    code, text = overtone("data", "check", "pred")
+    assert code == 0
+    assert "0 errors" in text
+    data = WellFolder("pred", "test", 2, whole=True)
+    window, predicted = data[1]
+    truth = WellFolder("walk", "test").frames(1, 3, 2)
+    assert torch.equal(window.fields, truth.fields)
+    model = ot.Emulator.from_pretrained("flex")
+    start = ot.Window(truth.fields[None], truth.domain)
+    schedule = ot.parse_schedule("4-8+shift")
+    frames = torch.cat([*ot.rollout(model, start, steps=7, schedule=schedule)])
+    assert torch.allclose(predicted, frames, rtol=1e-4, atol=1e-5)
+    code, text = overtone(*command)
+    assert code == 2
+    assert "'pred' exists" in text
+    assert overtone(*command, "--overwrite")[0] == 0
+    assert WellFolder("pred", "test").num_trajectories == 3
+
+
+def test_theory(overtone, tmp_path):
+    code, text = overtone("theory", "4-8-16", "--steps", 12, "--shape", "32x64", "--out", "t.png")
+    assert code == 0, text
+    assert "12 steps on 32x64: 672 tokens" in text
+    assert "All harmonics stay coherent." in text
+    assert (tmp_path / "t.png").stat().st_size > 10_000
+    code, text = overtone("theory", "16", "--persistence", 0.5)
+    assert (code, "random walk" in text) == (0, True)
+    assert (tmp_path / "theory.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("evaluate", "nothing", "walk"), "'nothing' does not exist"),
+        (("evaluate", "a=nothing", "walk"), "'nothing' does not exist"),
+        (("evaluate", "=", "walk"), "expected PATH or NAME=PATH"),
+        (("evaluate", "flex", "nowhere"), "'nowhere' does not exist"),
+        (("evaluate", "flex", "walk", "--split", "tset"), "did you mean 'test'"),
+        (("evaluate", "flex", "walk", "--steps", "11"), "leaves 10 steps"),
+        (("evaluate", "flex", "walk", "--schedule", "16", "--steps", "4"), "knows patch"),
+        (("evaluate", "flex", "walk", "--schedule", "x", "--steps", "4"), "can't be read"),
+        (("evaluate", "flex", "walk", "--coarsen", "two"), "coarsen is 'two'"),
+        (("evaluate", "flex", "walk", "--out", "fixed/config.json"), "is a file; expected a"),
+        (("evaluate", "fixed", "walk", "--model", "fixed"), "two models are called 'fixed'"),
+        (("rollout", "flex", "walk", "--schedule", "16", "--out", "x"), "not trained for"),
+        (("theory", "4-8-x"), "can't be read"),
+        (("theory", "16", "--shape", "8x8"), "does not fit axis 0 of 8 cells"),
+        (("theory", "16", "--shape", "big"), "shape is 'big'"),
+    ],
+)
+def test_mistakes_are_one_message_and_exit_code_two(overtone, tmp_path, arguments, message):
+    before = sorted(tmp_path.rglob("*"))
+    code, text = overtone(*arguments)
+    assert code == 2, text
+    assert message in " ".join(text.split())
+    assert "Traceback" not in text
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_results_are_plain_json(overtone):
+    assert overtone("evaluate", "fixed", "walk", "--steps", 2, "--no-report", "--out", "e")[0] == 0
+    with open("e/results.json") as file:
+        assert json.load(file)["format"] == "overtone-results-1"
+
+
+@pytest.fixture
+def evaluation(tmp_path):
+    domain = Domain((8, 8), (1.0, 1.0), "periodic", ("a",))
+    error = Estimate(value=0.5, low=0.4, high=0.6)
+    step = NextStep(patch=4, vrmse=error, fields={}, tokens=4, flops=9, seconds=0.1)
+    model = ModelResult(
+        name="m", seed=None, num_parameters=3, config={}, training={}, next_step=(step,), runs=()
+    )
+    data = Data(name="d", split="test", fingerprint="0", trajectories=2, start=0,
+                domain=domain.to_dict())  # fmt: skip
+    Results(command="c", seed=0, machine={}, data=data, steps=2, models=(model,)).save(
+        tmp_path / "eval" / "results.json"
+    )
+    frames = torch.randn(2, 2, 1, 8, 8)
+    Samples(domain, (1, 2), frames[0], {("m", "4"): frames[1]}).save(
+        tmp_path / "eval" / "samples.safetensors"
+    )
+    return tmp_path / "eval"
+
+
+def test_a_report_beside_the_results(overtone, evaluation):
+    code, text = overtone("report", evaluation)
+    assert (code, "wrote" in text) == (0, True)
+    assert (evaluation / "report.html").is_file()
+    assert (evaluation / "rollout.gif").is_file()
+
+
+def test_a_report_elsewhere_without_samples(overtone, evaluation, tmp_path):
+    (evaluation / "samples.safetensors").unlink()
+    code, text = overtone("report", evaluation, "--out", tmp_path / "new", "--animate", "none")
+    assert code == 0
+    assert "no samples" in text
+    assert {p.name for p in (tmp_path / "new").iterdir()} == {
+        "report.html",
+        "results.json",
+        "figures",
+    }
+
+
+@pytest.mark.parametrize("options", [("--animate", "avi"), ("--curves", "none.jsonl")])
+def test_wrong_options_are_one_message(overtone, evaluation, options):
+    code, text = overtone("report", evaluation, *options)
+    assert code == 2
+    assert text.strip().splitlines()[-1].startswith("error: ")
+
+
+def test_a_folder_without_results_is_refused(overtone, tmp_path):
+    code, text = overtone("report", tmp_path)
+    assert (code, "overtone evaluate" in text) == (2, True)
+
+
+def test_help_does_not_load_matplotlib():
+    code = "import sys, overtone.cli; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,173 @@
+"""Freed memory goes back to the system."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import overtone as ot
+from overtone.grid import PatchGrid
+from overtone.models.processors import PROCESSORS, TimeState, Transformer
+from overtone.models.processors.attention import DropPath, Gate, ScaledLinear, attend
+
+
+def grid(shape=(8, 12), boundary="periodic"):
+    domain = ot.Domain(tuple(4 * n for n in shape), (1.0,) * len(shape), boundary, ("u",))
+    return PatchGrid.lay(domain, 4)
+
+
+def make(kind="vit", context=4, **options):
+    sizes = {"dim": 16, "num_heads": 2, "num_blocks": 3, "mlp_dim": 24, "layer_scale": 1.0}
+    return Transformer(kind, context=context, **(sizes | options)).double().eval()
+
+
+def tokens_on(patch_grid, frames=4):
+    return torch.randn(2, frames, *patch_grid.shape, 16, dtype=torch.float64)
+
+
+def test_attention_along_an_axis_equals_the_formula():
+    q, k, v = (torch.randn(2, 5, 3, 4, 2, 8, dtype=torch.float64) for _ in range(3))
+    for axis in (1, 2, 3):
+        result = attend(q, k, v, axis).reshape(q.shape)
+        qa, ka, va = (x.movedim(axis, -2) for x in (q, k, v))
+        weights = (qa @ ka.transpose(-1, -2) / 8**0.5).softmax(-1)
+        assert torch.allclose(result, (weights @ va).movedim(-2, axis))
+
+
+@pytest.mark.parametrize("kind", PROCESSORS)
+@pytest.mark.parametrize("shape", [(6,), (4, 6), (2, 3, 4)])
+def test_shape_is_kept_in_any_dimension(kind, shape):
+    there = grid(shape)
+    assert make(kind)(tokens_on(there), there).shape == (2, 4, *shape, 16)
+
+
+@pytest.mark.parametrize("shape", [(9,), (9, 1), (1, 9), (1, 9, 1)])
+def test_axial_is_full_attention_on_a_grid_one_token_wide(shape):
+    there = grid(shape, "wall")
+    vit, axial = make("vit"), make("axial")
+    axial.load_state_dict(vit.state_dict())
+    tokens = tokens_on(there)
+    assert torch.allclose(vit(tokens, there), axial(tokens, there))
+
+
+def test_axial_differs_from_full_attention_elsewhere():
+    there = grid((3, 3))
+    vit, axial = make("vit"), make("axial")
+    axial.load_state_dict(vit.state_dict())
+    tokens = tokens_on(there)
+    assert not torch.allclose(vit(tokens, there), axial(tokens, there), atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", PROCESSORS)
+def test_causality_in_time(kind):
+    there = grid((3, 4))
+    model, tokens = make(kind), tokens_on(there)
+    changed = tokens.clone()
+    changed[:, 2] = torch.randn_like(changed[:, 2])
+    before, after = model(tokens, there), model(changed, there)
+    assert torch.equal(before[:, :2], after[:, :2])
+    assert not torch.allclose(before[:, 3], after[:, 3])
+
+
+def test_without_causality_the_first_frame_sees_the_last():
+    there = grid((3, 4))
+    model, tokens = make(causal=False), tokens_on(there)
+    changed = tokens.clone()
+    changed[:, -1] = torch.randn_like(changed[:, -1])
+    assert not torch.allclose(model(tokens, there)[:, 0], model(changed, there)[:, 0])
+
+
+@pytest.mark.parametrize("kind", PROCESSORS)
+def test_last_only_is_the_last_frame_of_all(kind):
+    there = grid((3, 4))
+    model, tokens = make(kind), tokens_on(there)
+    assert torch.allclose(model(tokens, there, last_only=True), model(tokens, there)[:, -1:])
+
+
+@pytest.mark.parametrize("kind", PROCESSORS)
+@pytest.mark.parametrize("chunks", [(4,), (1, 1, 1, 1), (2, 2), (1, 3)])
+def test_frames_may_come_one_call_at_a_time(kind, chunks):
+    there = grid((3, 4))
+    model, tokens = make(kind), tokens_on(there)
+    state = TimeState()
+    parts = [model(part, there, state=state) for part in tokens.split(chunks, dim=1)]
+    assert state.num_frames == 4
+    assert torch.allclose(torch.cat(parts, dim=1), model(tokens, there))
+
+
+@pytest.mark.parametrize("kind", ["vit", "axial"])
+def test_periodic_processor_commutes_with_shifts_of_tokens(kind):
+    there = grid((6, 8))
+    model, tokens = make(kind), tokens_on(there)
+    rolled = model(torch.roll(tokens, (2, 3), (2, 3)), there)
+    assert torch.allclose(rolled, torch.roll(model(tokens, there), (2, 3), (2, 3)))
+
+
+@pytest.mark.parametrize("kind", PROCESSORS)
+def test_checkpointing_changes_nothing(kind):
+    there = grid((3, 4), "wall")
+    model, tokens = make(kind), tokens_on(there)
+    gradients = []
+    for enabled in (False, True):
+        model.checkpointing = enabled
+        model.zero_grad()
+        model(tokens, there).square().sum().backward()
+        gradients.append([p.grad.clone() for p in model.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
+
+
+@pytest.mark.parametrize("kind", PROCESSORS)
+def test_one_frame_models_have_no_time_attention(kind):
+    there = grid((3, 4))
+    model = make(kind, context=1)
+    model(tokens_on(there, frames=1), there).sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_scaled_linear_is_a_layer_scale_behind_a_projection():
+    layer = ScaledLinear(5, 3, scale=0.1)
+    with torch.no_grad():
+        layer.scale.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    x = torch.randn(7, 5)
+    assert torch.allclose(layer(x), (x @ layer.weight.T) * layer.scale, atol=1e-6)
+
+
+def test_drop_path_drops_whole_samples_and_keeps_the_mean():
+    drop = DropPath(0.25).train()
+    y = drop(torch.ones(4000, 3, 5))
+    per_sample = y.flatten(1)
+    assert (per_sample == per_sample[:, :1]).all()
+    assert y.mean().item() == pytest.approx(1.0, abs=0.03)
+    assert torch.equal(drop.eval()(torch.ones(2, 3)), torch.ones(2, 3))
+
+
+def test_the_gate_is_silu_times_value_and_so_is_its_gradient():
+    pair = torch.randn(3, 8, dtype=torch.float64, requires_grad=True)
+    gate, value = pair.chunk(2, dim=-1)
+    torch.testing.assert_close(Gate.apply(pair), F.silu(gate) * value)
+    assert torch.autograd.gradcheck(Gate.apply, (pair,))
+
+
+CODE = """
+import torch
+from overtone.models.processors.transformer import release_freed
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+torch.zeros(2**20)
+held = [torch.zeros(2**16) for _ in range(800)]  # 200 MB in blocks that malloc keeps when freed
+gaps = held[1::2]
+before = resident()
+del held
+release_freed()
+print(before - resident())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's malloc")
+def test_gaps_between_live_blocks_are_given_back():
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 90 * 2**20

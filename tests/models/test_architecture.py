@@ -1,0 +1,68 @@
+import pytest
+
+import overtone as ot
+from overtone.models.architecture import Architecture, design
+
+
+def make(make_domain, **options):
+    given = {"tokenizer": "csm", "patches": (4, 8, 16), "size": "tiny", "context": 4}
+    return design(**({"processor": "vit", "domain": make_domain()} | given | options))
+
+
+def test_every_number_can_be_set(make_domain):
+    options = {"width": 48, "heads": 4, "blocks": 3, "mlp_dim": 50, "base_kernel": 32, "stages": 3,
+               "stage_dim": 7, "decoder": "paper", "causal": False, "max_turns": 9,
+               "layer_scale": 1e-6, "drop_path": 0.1, "window": 5, "mode_blocks": 4,
+               "refine": 6}  # fmt: skip
+    a = make(make_domain, **options)
+    assert a.kernels == (4, 4, 2)
+    for name in options.keys() - {"base_kernel", "stages"}:
+        assert getattr(a, name) == options[name]
+
+
+def test_base_kernel_is_one_int_or_one_for_each_stage(make_domain):
+    assert make(make_domain).kernels == (4, 4)
+    assert make(make_domain, base_kernel=32).kernels == (8, 4)
+    assert make(make_domain, base_kernel=(8, 8)).kernels == (8, 8)
+
+
+def test_blocks_of_modes_divide_any_width_by_default(make_domain):
+    assert [make(make_domain, processor="afno", width=w, heads=3).mode_blocks
+            for w in (96, 12, 6)] == [8, 4, 2]  # fmt: skip
+
+
+def test_dict_round_trip(make_domain):
+    a = make(make_domain, patches=((4, 8), 16))
+    assert Architecture.from_dict(a.to_dict()) == a
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"processor": "vitt"},
+            "processor is 'vitt'; expected one of vit, axial, swin, afno .did you mean 'vit'",
+        ),
+        ({"tokenizer": "cms"}, "expected one of fixed, csm, ckm"),
+        ({"size": "8m"}, "expected one of nano, tiny, 7m, 25m, 100m"),
+        ({"widht": 3}, "option is 'widht'.*did you mean 'width'"),
+        ({"decoder": "sum"}, "decoder is 'sum'; expected one of paper, keep"),
+        ({"patches": ()}, "patches is empty"),
+        ({"patches": ((4, 4, 4),)}, "one for each of 2 axes"),
+        ({"context": 0}, "context is 0"),
+        ({"width": 50, "heads": 4}, "choose a multiple of 8"),
+        ({"window": 0}, "window is 0; expected at least 1"),
+        ({"processor": "afno", "mode_blocks": 5}, "width 96 does not split into 5 blocks of modes"),
+        ({"drop_path": 1.0}, "0 <= drop_path < 1"),
+        ({"tokenizer": "fixed"}, "has one patch, 3 were given"),
+        ({"base_kernel": (4, 4), "stages": 3}, "does not have 3 stages"),
+    ],
+)
+def test_refusals(make_domain, options, message):
+    with pytest.raises(ot.OvertoneError, match=message):
+        make(make_domain, **options)
+
+
+def test_kernels_too_small_for_a_patch_are_refused_when_building(make_domain):
+    with pytest.raises(ot.PatchError, match="larger than the base kernel"):
+        ot.build("vit", domain=make_domain(), patches=(4, 16), base_kernel=4)

@@ -1,0 +1,204 @@
+"""The face that all models share, on the least model there is and on one of each kind.
+
+What models accept; the messages of refusals are tested with the models (test_emulator).
+"""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+import overtone as ot
+from overtone.models.base import Model, accept_patch, accept_window, short_patch
+from overtone.models.cvit import build_cvit
+from overtone.normalize import statistics
+
+SMALL = {"width": 24, "heads": 2, "blocks": 1, "mlp_dim": 24, "latent_dim": 12,
+         "decoder_width": 24, "decoder_heads": 2, "decoder_mlp_dim": 24}  # fmt: skip
+HEADER = ["format", "overtone", "sha256"]
+
+
+class Drift(Model):
+    """Predicts one learned number times the unit of change; knows cells of each size it is told."""
+
+    kind = "drift"
+
+    def __init__(self, domain, sizes=(4, 8)):
+        super().__init__(domain, 2, patches=tuple((size, size) for size in sizes))
+        self.speed = nn.Parameter(torch.tensor(3.0))
+
+    @property
+    def config(self):
+        return {"domain": self.domain.to_dict(), "sizes": [patch[0] for patch in self._trained]}
+
+    def change(self, window, grid, *, last_only):
+        change = self.speed * torch.ones_like(window.fields[:, -1:])
+        return change, statistics(window.fields).last()
+
+    @classmethod
+    def rebuild(cls, config):
+        own = config["architecture"]
+        return cls(ot.Domain(**own["domain"]), tuple(own["sizes"]))
+
+
+def flexible(domain):
+    parts = nn.Conv2d(6, 5, 8, 8), nn.ConvTranspose2d(5, 2, 8, 8)
+    model = ot.flexify(nn.Sequential(*parts), "0", "1", patches=(4, 8))
+    return ot.FlexibleStepper(model, domain=domain, context=3, predicts="change").eval()
+
+
+MAKERS = {
+    "emulator": lambda domain: ot.build(
+        "vit", domain=domain, patches=(4, 8), context=3, width=24, heads=2, blocks=1, mlp_dim=24
+    ),
+    "cvit": lambda domain: build_cvit(domain=domain, patches=(4, 8), context=3, **SMALL),
+    "baseline": lambda domain: ot.baseline("unet", domain=domain, context=3, size="mini", width=4),
+    "flexible": flexible,
+}
+
+
+@pytest.fixture(params=MAKERS)
+def model(request, make_domain):
+    return MAKERS[request.param](make_domain())
+
+
+def test_the_last_frame_and_its_change_are_the_next(make_domain, make_window):
+    model = Drift(make_domain()).eval()
+    window = make_window(model.domain, frames=4)
+    unit = statistics(window.last(2).fields).change[:, -1, :, None, None]
+    expected = window.fields[:, -1] + 3 * unit
+    assert torch.allclose(model(window, 4), expected)
+
+
+def test_every_kind_has_the_same_face(model, make_window):
+    window = make_window(model.domain, frames=4)
+    assert isinstance(model, Model)
+    assert (model.context, model.patched) == (3, model.kind != "baseline")
+    assert model.patches == ((4, 8) if model.patched else (1,))
+    assert model.causal == (model.kind == "emulator")
+    assert model.num_parameters == sum(p.numel() for p in model.parameters())
+    changes, _ = model.predict_change(window, 8)
+    assert changes.shape[:2] == (2, 3 if model.causal else 1)
+    change, stats = model.predict_change(window, 8, last_only=True)
+    frame = window.fields[:, -1] + change[:, 0] * stats.change[:, 0, :, None, None]
+    assert torch.allclose(model(window, 8), frame, atol=1e-5)
+    model.checkpoint_activations()
+    model.train().predict_change(window, 8)[0].square().mean().backward()
+
+
+def test_folders_hold_what_they_always_held(model, tmp_path):
+    model.save(tmp_path / "model", training={"seed": 1})
+    found = json.loads((tmp_path / "model" / "config.json").read_text())
+    own = {
+        "emulator": ["kind", "architecture"],
+        "cvit": ["kind", "architecture"],
+        "baseline": ["kind", "name", "options", "domain", "context"],
+        "flexible": ["kind", "architecture"],
+    }
+    assert list(found) == [*HEADER, *own[model.kind], "training"]
+    assert found["kind"] == model.kind
+    assert json.loads(json.dumps(model.config)) == model.config
+
+
+def test_every_kind_comes_back_but_flexified_ones(model, make_window, tmp_path):
+    model.save(tmp_path / "model")
+    if model.kind == "flexible":
+        with pytest.raises(ot.CheckpointError, match="Sequential was made flexible.*load_state_di"):
+            ot.load(tmp_path / "model")
+        return
+    window = make_window(model.domain)
+    for again in (ot.load(tmp_path / "model"), type(model).from_pretrained(tmp_path / "model")):
+        assert type(again) is type(model)
+        assert not again.training
+        assert torch.equal(again(window, 8), model(window, 8))
+
+
+def test_other_weights_can_be_saved_than_its_own(make_domain, tmp_path):
+    model = Drift(make_domain(), (8,))
+    model.save(tmp_path / "model", weights={"speed": torch.tensor(5.0)})
+    again = Drift.from_pretrained(tmp_path / "model")
+    assert again.patches == (8,)
+    assert again.speed == 5
+
+
+def test_a_patch_may_be_left_out_where_there_is_no_choice(make_domain, make_window):
+    window = make_window(make_domain())
+    one, two = Drift(make_domain(), (8,)), Drift(make_domain())
+    assert torch.equal(one(window), one(window, 8))
+    with pytest.raises(ot.PatchError, match="no patch was given; this model knows 4, 8: choose"):
+        two(window)
+    with pytest.raises(ot.PatchError, match="patch 4 was not trained for; this model knows 8"):
+        one.predict_change(window, 4)
+    assert one(window, 4, allow_untrained=True).shape == (2, 2, 32, 48)
+
+
+def test_complex_parameters_count_twice(make_domain):
+    model = Drift(make_domain())
+    model.modes = nn.Parameter(torch.zeros(5, dtype=torch.complex64))
+    assert model.num_parameters == 1 + 2 * 5
+
+
+def test_a_context_of_nothing_is_refused(make_domain):
+    with pytest.raises(ot.OvertoneError, match="context is 0; expected at least 1"):
+        ot.baseline("persistence", domain=make_domain(), context=0)
+
+
+def test_folders_from_before_there_was_a_pace_load(make_domain, tmp_path):
+    model = ot.build(domain=make_domain(), context=2)
+    without = {name: t for name, t in model.state_dict().items() if name != "pace"}
+    model.save(tmp_path / "model", weights=without)
+    assert torch.equal(ot.load(tmp_path / "model").pace, torch.zeros(2))
+
+
+def test_the_latest_frames_are_kept(make_domain, make_window):
+    domain = make_domain()
+    window = make_window(domain, frames=5)
+    accepted = accept_window(window, domain=domain, context=3, check_finite=True)
+    assert torch.equal(accepted.fields, window.fields[:, -3:])
+
+
+def test_only_the_frames_that_are_used_must_be_finite(make_domain, make_window):
+    domain = make_domain()
+    window = make_window(domain, frames=4)
+    window.fields[0, 0] = torch.nan
+    accept_window(window, domain=domain, context=3, check_finite=True)
+    window.fields[0, 1] = torch.nan
+    accept_window(window, domain=domain, context=3, check_finite=False)
+    with pytest.raises(ot.DomainError, match="NaN or infinite"):
+        accept_window(window, domain=domain, context=3, check_finite=True)
+
+
+def test_a_model_of_walls_takes_periodic_windows(make_domain, make_window):
+    walls, periodic = make_domain(boundaries="wall"), make_domain(boundaries="periodic")
+    accept_window(make_window(periodic), domain=walls, context=3, check_finite=True)
+    with pytest.raises(ot.DomainError, match=r"\['wall'\], which the model has not learned"):
+        accept_window(make_window(walls), domain=periodic, context=3, check_finite=True)
+
+
+def test_patches_lay_a_grid_or_are_refused_with_the_known_ones(make_domain):
+    known = {"domain": make_domain((32, 48)), "trained": ((4, 8), (8, 8))}
+    assert accept_patch(8, 0, allow_untrained=False, **known).shape == (4, 6)
+    assert accept_patch((2, 3), 0, allow_untrained=True, **known).shape == (16, 16)
+    with pytest.raises(ot.PatchError, match=r"patch \(2, 3\) was not.*knows \(4, 8\), 8\. allow"):
+        accept_patch((2, 3), 0, allow_untrained=False, **known)
+
+
+def test_short_patches():
+    assert short_patch((4, 4, 4)) == 4
+    assert short_patch((4, 8)) == (4, 8)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"shape": (8,)}, "the window is 1D, the model was built for 2D"),
+        ({"fields": ("b", "a")}, "select and order them alike"),
+        ({"boundaries": "open"}, r"kind \['open'\], which the model has not learned"),
+        ({"dt": 0.2}, r"dt is 0\.2, the model steps by 0\.1"),
+    ],
+)
+def test_refusals(make_domain, make_window, other, message):
+    window = make_window(make_domain(**other))
+    with pytest.raises(ot.DomainError, match=message):
+        accept_window(window, domain=make_domain(), context=3, check_finite=True)

@@ -1,0 +1,185 @@
+"""A solver's output as a dataset: repeatable, resumable, complete or absent."""
+
+import importlib
+import json
+from dataclasses import dataclass
+
+import h5py
+import pytest
+import torch
+
+import overtone as ot
+from overtone.data import Storage, WellFolder, check
+from overtone.errors import DataError
+from overtone.solvers import Field, ShearFlow, System
+from overtone.solvers.datasets import RECIPE, build_system, generate
+
+
+@dataclass(frozen=True)
+class Decay(System):
+    """A field that decays at a rate, from random values; it may blow up on request."""
+
+    shape: tuple[int, ...] = (4, 6)
+    dt: float = 0.5
+    rate: float = 1.0
+    blow_up: int = 1000
+    cells: int = 3
+
+    name = "decay"
+    fields = (Field("a"), Field("u", 1))
+    axes = ("x", "z")
+    boundaries = ("periodic", "wall")
+    parameters = ("rate",)
+    extent = (1.0, 2.0)
+
+    def initial(self, num, *, seed):
+        random = torch.Generator().manual_seed(seed)
+        values = torch.randn(num, 3, *self.shape, generator=random, dtype=torch.float64)
+        return torch.stack([values, torch.zeros_like(values)])
+
+    def advance(self, state):
+        values = state[0] * torch.exp(torch.tensor(-self.rate * self.dt))
+        if state[1].max() + 1 >= self.blow_up:
+            values = values / 0
+        return torch.stack([values, state[1] + 1])
+
+    def frame(self, state):
+        return state[0]
+
+
+def contents(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def run(out, system=None, **options):
+    options = {"trajectories": 10, "steps": 6, "per_file": 3} | options
+    return generate(system or Decay(), out, **options)
+
+
+def test_files_splits_and_parameters(tmp_path):
+    out = run(tmp_path / "a")
+    assert check(out) == []
+    counts = {s: WellFolder(out, s, 2).num_trajectories for s in ("train", "valid", "test")}
+    assert counts == {"train": 8, "valid": 1, "test": 1}
+    assert [p.name for p in sorted((out / "data/train").iterdir())] == [
+        f"decay_rate_1_{n:03d}.hdf5" for n in range(3)
+    ]
+    data = WellFolder(out, context=2)
+    assert data.parameters(0) == {"rate": 1.0}
+    assert data.domain == Decay().domain
+    assert data.stats is not None
+    frames = torch.cat([*[x.fields for x, _ in [data[0]]], data[0][1]])
+    assert torch.allclose(frames[2], frames[0] * torch.exp(torch.tensor(-1.0)), atol=1e-6)
+
+
+def test_initial_conditions_differ_everywhere(tmp_path):
+    out = run(tmp_path / "a")
+    firsts = [
+        window.fields[0]
+        for split in ("train", "valid", "test")
+        for window, _ in WellFolder(out, split, 2, whole=True)
+    ]
+    distances = [(a - b).abs().max() for i, a in enumerate(firsts) for b in firsts[:i]]
+    assert len(firsts) == 10
+    assert min(distances) > 0.5
+
+
+def test_a_seed_repeats_to_the_byte(tmp_path):
+    a, b, c = run(tmp_path / "a"), run(tmp_path / "b"), run(tmp_path / "c", seed=1)
+    assert contents(a) == contents(b)
+    assert contents(a).keys() == contents(c).keys()
+    assert contents(a) != contents(c)
+
+
+def test_an_interrupted_run_continues(tmp_path):
+    out = run(tmp_path / "a")
+    before = contents(out)
+    times = {p: p.stat().st_mtime_ns for p in out.rglob("*.hdf5")}
+    lost = out / "data/train/decay_rate_1_001.hdf5"
+    lost.unlink()
+    (out / "stats.yaml").unlink()
+    damaged = out / "data/valid/decay_rate_1_000.hdf5"
+    damaged.write_bytes(damaged.read_bytes()[:5000])
+    seen = []
+    run(out, progress=lambda n, m, what: seen.append((n, m, what)))
+    assert contents(out) == before
+    assert {p for p, t in times.items() if p.stat().st_mtime_ns != t} == {lost, damaged}
+    assert seen[0] == (19, 30, "train/decay_rate_1_001.hdf5")
+    assert seen[-1] == (30, 30, "stats.yaml")
+
+
+def test_another_recipe_is_not_mixed_in(tmp_path):
+    out = run(tmp_path / "a")
+    with h5py.File(out / "data/test/decay_rate_1_000.hdf5") as file:
+        assert '"rate": 1.0' in file.attrs[RECIPE]
+    for options in ({"seed": 2}, {"steps": 7}, {"system": Decay(dt=0.25)}):
+        with pytest.raises(ot.DataError, match="exists and was made with other settings"):
+            run(out, **options)
+
+
+def test_more_trajectories_keep_the_files_there_are(tmp_path):
+    out = run(tmp_path / "a", trajectories=9, splits=(1, 0, 0))
+    before = contents(out)
+    run(out, trajectories=12, splits=(1, 0, 0))
+    after = contents(out)
+    assert len(after) == len(before) + 1
+    assert all(after[name] == before[name] for name in before if name != "stats.yaml")
+    assert after["stats.yaml"] != before["stats.yaml"]
+
+
+def test_variants_have_their_own_files(tmp_path):
+    out = run(tmp_path / "a", [Decay(rate=r) for r in (0.5, 2.0)], trajectories=3)
+    data = WellFolder(out, context=2)
+    assert [data.parameters(i)["rate"] for i in (0, len(data) - 1)] == [0.5, 2.0]
+    with pytest.raises(ot.DataError, match="the same parameters"):
+        run(tmp_path / "b", [Decay(), Decay()])
+
+
+def test_an_unstable_solver_leaves_no_half_written_file(tmp_path):
+    with pytest.raises(ot.OvertoneError, match="is not written: decay became unstable at frame 4"):
+        run(tmp_path / "a", Decay(blow_up=4))
+    assert contents(tmp_path / "a") == {}
+
+
+def test_storage(tmp_path):
+    out = run(tmp_path / "a", storage=Storage(compression="gzip"))
+    with h5py.File(out / "data/test/decay_rate_1_000.hdf5") as file:
+        assert file["t0_fields/a"].compression == "gzip"
+
+
+def test_shear_flow_is_the_solvers_own(tmp_path):
+    system = ShearFlow(shape=(16, 32), reynolds=1e3)
+    out = generate(system, tmp_path / "a", trajectories=3, steps=4)
+    window, rest = WellFolder(out, "test", 2, whole=True)[0]
+    assert window.domain == system.domain
+    with h5py.File(out / "data/test/shear_flow_reynolds_1000_schmidt_1_000.hdf5") as file:
+        seed = json.loads(file.attrs[RECIPE])["seed"]
+        assert file["dimensions/z"][0] == pytest.approx(-1 + 1 / 32)
+    expected = torch.stack([*system.trajectory(1, 4, seed=seed)], dim=1)[0]
+    assert torch.equal(torch.cat([window.fields, rest]), expected)
+
+
+def test_build_system(monkeypatch):
+    # The package's function of that name hides the module from a dotted path.
+    module = importlib.import_module("overtone.solvers.datasets")
+    monkeypatch.setattr(module, "SYSTEMS", {"Shear_Flow": ShearFlow, "decay": Decay})
+    assert build_system("shear_flow", grid=(16, 32), reynolds=5.0).reynolds == 5.0
+    assert build_system("DECAY", cells=5.0).cells == 5
+    for arguments, options, message in (
+        (("shear_flo",), {}, "no system 'shear_flo'.*did you mean 'Shear_Flow'"),
+        (("decay",), {"rat": 1.0}, "no setting 'rat'.*did you mean 'rate'"),
+        (("decay",), {"grid": (4,)}, "has the axes x, z"),
+    ):
+        with pytest.raises(ot.DataError, match=message):
+            build_system(*arguments, **options)
+
+
+@pytest.mark.parametrize("options", [{"steps": 0}, {"per_file": 0}, {"seed": -1}])
+def test_bad_numbers(tmp_path, options):
+    with pytest.raises(ot.DataError, match="expected positive numbers"):
+        run(tmp_path / "a", **options)
+
+
+def test_a_device_that_is_not_there(tmp_path):
+    with pytest.raises(DataError, match="device 'abacus' can't be used here"):
+        generate(ShearFlow(shape=(8, 8)), tmp_path, trajectories=1, steps=1, device="abacus")

@@ -1,0 +1,115 @@
+"""Tables of errors."""
+
+import pytest
+
+from overtone.report.summary import interval
+from studies.catalogue import SCHEDULES
+from studies.page.blocks import PageError
+from studies.page.error_tables import FAMILIES, family
+
+NAME = "shear-flow-mini"
+
+
+def test_rollouts_are_those_of_the_file(render, cells, make_comparison):
+    shown = make_comparison()
+    header, *rows = cells(render(f"rollouts {NAME}", shear_flow_mini=shown))
+    assert header == ["model", "schedule", "VRMSE, 10 steps", "VRMSE, all 12 steps", "tokens",
+                      "s/step"]  # fmt: skip
+    runs = [(model, run) for model in shown.models for run in model.runs]
+    for row, (model, run) in zip(rows, runs, strict=True):
+        assert row[:5] == [
+            model.name, f"`{run.schedule}`", interval(run.vrmse_10), interval(run.vrmse_all),
+            f"{run.tokens:,}",
+        ]  # fmt: skip
+        assert float(row[5]) == pytest.approx(run.seconds / 12, rel=5e-3)
+
+
+def test_the_best_rollout_is_bold_and_no_blow_up(render, cells, make_comparison, make_trained):
+    models = [make_trained("csm"), make_trained("bad", schedules=["4"], factor=0.01, blow_up=3)]
+    text = render(f"rollouts {NAME}", shear_flow_mini=make_comparison(models))
+    header, *rows = cells(text, bold=True)
+    assert header[-1] == "blow-up"
+    stressed = [row for row in rows if "**" in "".join(row)]
+    assert [row[:2] for row in stressed] == [["csm", "`4`"]]
+    assert stressed[0][2].startswith("**")
+    assert stressed[0][3].startswith("**")
+    assert rows[-1][-1] == "step 3"
+
+
+def test_changes_against_a_rollout(render, cells, make_comparison):
+    said = f"rollouts {NAME} models=csm,fixed16 schedules=16,4-8-16 relative=fixed16:16"
+    header, *rows = cells(render(said, shear_flow_mini=make_comparison()))
+    assert header.count("against fixed16 `16`") == 2
+    assert len(header) == 8
+    # csm has half the errors of fixed16, and its cycle a third of those.
+    assert [(row[0], row[1], row[3], row[5]) for row in rows] == [
+        ("csm", "`16`", "−50 %", "−50 %"),
+        ("csm", "`4-8-16`", "−83 %", "−83 %"),
+        ("fixed16", "`16`", "0 %", "0 %"),
+    ]
+
+
+def test_seeds_are_pooled_in_rollouts(render, cells, make_comparison, make_trained):
+    models = [make_trained("csm", seed, ["16"], factor=f) for seed, f in enumerate((1.0, 2.0))]
+    text = render(f"rollouts {NAME}", shear_flow_mini=make_comparison(models))
+    assert cells(text)[1][2:4] == ["0.450 (0.300 to 0.600)", "0.675 (0.450 to 0.900)"]
+
+
+def test_families_are_grouped_and_ranked(render, cells, make_comparison, make_trained):
+    # Errors fall in the order of the schedules, so the last is the best.
+    shown = make_comparison([make_trained("csm", 0, SCHEDULES)])
+    text = render("schedules shear-flow-mini-schedules", shear_flow_mini_schedules=shown)
+    header, *rows = cells(text, bold=True)
+    assert header == ["family", "schedule", "rank", "VRMSE, all 12 steps", "VRMSE, 10 steps",
+                      "tokens"]  # fmt: skip
+    order = [name for name in FAMILIES.values() if name != "explicit"]
+    assert list(dict.fromkeys(row[0] for row in rows)) == order
+    ranks = {row[1].strip("`"): int(row[2]) for row in rows}
+    assert ranks == {s: len(SCHEDULES) - i for i, s in enumerate(SCHEDULES)}
+    for name in order:
+        own = [int(row[2]) for row in rows if row[0] == name]
+        assert own == sorted(own)
+    assert [row[1] for row in rows if "**" in row[3]] == [f"`{SCHEDULES[-1]}`"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "name"),
+    [("16", "constant"), ("16-4-8", "cycle"), ("4+shift:random:3", "shifted"),
+     ("reverse:16:4-4:40", "reverse warm-up")],
+)  # fmt: skip
+def test_what_kind_a_schedule_is(schedule, name):
+    assert family(schedule) == name
+
+
+def test_models_are_compared_in_order(render, cells, make_comparison, make_trained, make_unpatched):
+    models = [
+        make_unpatched("unet", factor=0.4),
+        make_trained("bad", 0, ["4"], factor=0.01, blow_up=3),
+        make_trained("csm", 0, ["16", "4-8-16"]),
+    ]
+    name = "shear-flow-mini-baselines-windows"
+    header, *rows = cells(
+        render(f"comparison {name}", shear_flow_mini_baselines_windows=make_comparison(models))
+    )
+    assert header[:5] == ["model", "parameters", "updates", "minutes", "next step"]
+    assert [row[0] for row in rows] == ["unet", "csm, `4-8-16`", "csm, `16`", "bad, `4`"]
+    assert [row[1:4] for row in rows] == [["1,234", "300", "1.66"]] * 4
+    # One number for each patch that the schedule uses.
+    assert [row[4] for row in rows] == ["0.0400", "0.0400 / 0.0800 / 0.160", "0.160", "0.000400"]
+    assert rows[0][5] == interval(models[0].runs[0].vrmse_10)
+
+
+def test_a_matrix_of_one_quantity(render, cells, make_comparison):
+    shown = make_comparison()
+    said = f"matrix {NAME} models=csm,fixed16 schedules=16,4-8-16"
+    header, *rows = cells(render(said, shear_flow_mini=shown), bold=True)
+    assert header == ["schedule", "tokens", "csm", "fixed16"]
+    csm, fixed = shown.models[0].runs, shown.models[3].runs
+    assert rows[0][2].replace("**", "") == interval(csm[0].vrmse_all)
+    assert rows[0][3] == interval(fixed[0].vrmse_all)
+    assert rows[0][2].startswith("**")
+    assert rows[1][2:] == [interval(csm[2].vrmse_all), "–"]
+    last = cells(render(f"{said} quantity=vrmse@12"))[1][2]
+    assert last == interval(csm[0].vrmse[-1])
+    with pytest.raises(PageError, match="no quantity 'x'"):
+        render(f"{said} quantity=x")

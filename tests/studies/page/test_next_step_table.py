@@ -1,0 +1,68 @@
+"""Next-step errors by patch."""
+
+import pytest
+
+from studies.page.blocks import PageError
+from studies.page.next_step_table import column_name
+
+NAME = "shear-flow-mini"
+
+
+def test_fixed_models_share_a_column(render, cells, make_comparison):
+    shown = make_comparison()
+    header, *rows = cells(render(f"next-step {NAME}", shear_flow_mini=shown))
+    assert header == ["patch (tokens)", "csm", "fixed", "csm against fixed"]
+    assert [row[0] for row in rows] == ["4 (256)", "8 (64)", "16 (16)"]
+    for row, ours, theirs in zip(rows, shown.models[0].next_step, shown.models[1:], strict=True):
+        (fixed,) = theirs.next_step
+        assert float(row[1].split()[0]) == pytest.approx(ours.vrmse.value, rel=5e-3)
+        assert float(row[2].split()[0]) == pytest.approx(fixed.vrmse.value, rel=5e-3)
+        assert row[3] == "−50 %"
+
+
+def test_the_best_of_each_patch_is_bold(render, cells, make_comparison, make_trained):
+    models = [
+        make_trained("csm", factor=1.5),
+        make_trained("fixed4", schedules=["4"], patches=(4,)),
+        make_trained("fixed16", schedules=["16"], patches=(16,), factor=3.0),
+    ]
+    text = render(f"next-step {NAME}", shear_flow_mini=make_comparison(models))
+    _, *rows = cells(text, bold=True)
+    assert [["**" in cell for cell in row[1:3]] for row in rows] == [
+        [False, True],
+        [False, False],  # nobody to compare with
+        [True, False],
+    ]
+    assert rows[1][2:] == ["–", "–"]
+
+
+def test_seeds_are_pooled(render, cells, make_comparison, make_trained):
+    models = [make_trained("csm", seed, factor=f) for seed, f in enumerate((1.0, 2.0, 6.0))]
+    text = render(f"next-step {NAME}", shear_flow_mini=make_comparison(models))
+    assert cells(text)[1][1] == "0.120 (0.0400 to 0.240)"
+    assert "Means of 3 seeds" in text
+
+
+def test_another_rival_and_several_comparisons(render, cells, make_comparison, make_trained):
+    one = make_comparison([make_trained("a"), make_trained("b", factor=0.5)])
+    said = f"next-step {NAME} shear-flow-mini-axial models=b,a against=a"
+    header, *rows = cells(render(said, shear_flow_mini=one, shear_flow_mini_axial=one))
+    assert header == ["comparison", "patch (tokens)", "b", "a", "b against a"]
+    assert [row[0] for row in rows] == [NAME] * 3 + ["shear-flow-mini-axial"] * 3
+    assert {row[-1] for row in rows} == {"−50 %"}
+    with pytest.raises(PageError, match="against is 'c'; expected one of b; a"):
+        render(f"next-step {NAME} models=b,a against=c")
+
+
+@pytest.mark.parametrize(
+    ("model", "patch", "name"),
+    [
+        ("fixed16", "16", "fixed"),
+        ("fixed16 (paper)", "16", "fixed (paper)"),
+        ("cvit fixed4", "4", "cvit fixed"),
+        ("fixed16", "1", "fixed16"),
+        ("16", "16", "16"),
+    ],
+)
+def test_columns_of_fixed_models(model, patch, name):
+    assert column_name(model, patch) == name

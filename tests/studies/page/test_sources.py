@@ -1,0 +1,78 @@
+"""Results by comparison, and what is chosen of them."""
+
+import pytest
+
+from overtone.errors import DataError
+from studies.catalogue import STUDIES
+from studies.page.blocks import PageError
+from studies.page.sources import Library, is_unpatched, single, study_of
+
+
+def keys(chosen):
+    return [(s.model, s.schedule) for s in chosen]
+
+
+def test_rollouts_come_in_the_order_asked_for(make_source):
+    source = make_source()
+    every = keys(source.chosen({}))
+    assert every[0] == ("csm", "16")
+    assert len(every) == 9
+    options = {"models": ("fixed16", "csm"), "schedules": ("4-8-16", "16")}
+    assert keys(source.chosen(options)) == [("fixed16", "16"), ("csm", "4-8-16"), ("csm", "16")]
+
+
+def test_seeds_are_one_row(make_source, make_trained):
+    source = make_source([make_trained("csm", 0), make_trained("csm", 1)])
+    assert len(source.rollout("csm:4-8-16").runs) == 2
+    assert [model.seed for model in source.seeds("csm")] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda s: s.models(["cms"]), "(did you mean 'csm'?); there are csm; fixed4"),
+        (lambda s: s.chosen({"schedules": ("5",)}), "followed schedule '5'; there are 16, "),
+        (lambda s: s.rollout("fixed4:16"), "no rollout 'fixed4:16'; expected fixed4:SCHEDULE"),
+        (lambda s: s.rollout("fixed4"), "with one of 4"),
+        (lambda s: s.seeds("nobody"), "no model 'nobody'"),
+    ],
+)
+def test_what_is_not_there_is_named(make_source, ask, said):
+    with pytest.raises(PageError) as caught:
+        ask(make_source())
+    assert said in str(caught.value)
+
+
+def test_every_comparison_has_a_study():
+    for study in STUDIES.values():
+        for comparison in study.comparisons:
+            assert study_of(comparison.name) == study.name
+
+
+def test_a_library_reads_what_is_there(tmp_path, make_comparison):
+    library = Library(tmp_path)
+    assert library.source("shear-flow-mini") is None
+    make_comparison().save(tmp_path / "mine.json")
+    mine = library.source("mine")
+    assert mine is not None
+    assert mine.results == make_comparison()
+    assert library.source("mine") is mine
+    with pytest.raises(PageError, match="did you mean 'shear-flow-mini'"):
+        library.source("shear-flow-mni")
+    (tmp_path / "step.json").write_text("{}")
+    with pytest.raises(DataError, match="can't be read as results"):
+        library.source("step")
+    with pytest.raises(DataError, match="no folder of results"):
+        Library(tmp_path / "none")
+
+
+def test_options_of_one_item():
+    assert single({"relative": ("a:4",)}, "relative") == "a:4"
+    with pytest.raises(PageError, match="relative is a,b; expected one"):
+        single({"relative": ("a", "b")}, "relative")
+
+
+def test_a_baseline_without_patches(make_unpatched, make_trained):
+    unet, csm = make_unpatched(), make_trained("csm")
+    assert is_unpatched(unet, unet.runs[0])
+    assert not is_unpatched(csm, csm.runs[0])

@@ -1,0 +1,81 @@
+import pytest
+
+from overtone.errors import ConfigError
+from overtone.evaluate.candidates import used_patches
+from overtone.schedules import parse_schedule
+from studies.catalogue import FIXED, STUDIES, find_study
+
+ALL = [training for study in STUDIES.values() for training in study.trainings]
+
+
+def test_one_name_is_one_configuration_in_all_studies():
+    configs = {}
+    for training in ALL:
+        made = (training.config(), training.rate_of)
+        assert configs.setdefault(training.name, made) == made
+
+
+def test_two_names_are_two_configurations():
+    configs = {training.name: training.config() for training in ALL}
+    assert len(set(map(str, configs.values()))) == len(configs)
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
+def test_comparisons_use_what_is_trained_and_what_can_be_parsed(study):
+    trained = {training.name for training in study.trainings}
+    for comparison in study.comparisons:
+        assert trained >= set(comparison.models)
+        for text in comparison.schedules:
+            assert str(parse_schedule(text)) == text
+        used = [t for t in study.trainings if t.name in comparison.models]
+        labels = [(t.label, t.config().train.seed) for t in used]
+        assert len(set(labels)) == len(labels)
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
+def test_every_model_can_follow_a_schedule(study):
+    for comparison in study.comparisons:
+        wanted = [set(used_patches(parse_schedule(s), 40)) for s in comparison.schedules]
+        for training in study.trainings:
+            model = training.config().model
+            if training.name in comparison.models and not model.is_baseline:
+                assert any(set(model.patches) >= patches for patches in wanted), training.name
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
+def test_rollouts_fit_into_the_data(study):
+    for training in study.trainings:
+        config = training.config()
+        for comparison in study.comparisons:
+            needed = comparison.start + config.model.context + comparison.steps
+            assert needed <= config.data.generate.steps
+
+
+@pytest.mark.parametrize("name", ["shear-flow-mini", "rayleigh-benard-mini"])
+def test_the_flexible_model_gets_the_sum_of_the_fixed_ones_updates(name):
+    updates = {t.label: t.config().num_updates for t in STUDIES[name].trainings}
+    assert updates["csm"] == sum(updates[kind] for kind in FIXED)
+    assert len({updates[kind] for kind in FIXED}) == 1
+
+
+def test_rates_are_chosen_by_trainings_of_the_same_study():
+    for study in STUDIES.values():
+        chosen_by = {training.rate_of for training in study.trainings} - {None}
+        assert chosen_by <= {training.name for training in study.trainings}
+
+
+@pytest.mark.parametrize("name", ["windows", "minutes"])
+def test_all_baselines_have_the_same_budget(name):
+    study = STUDIES["shear-flow-mini-baselines"]
+    (models,) = [c.models for c in study.comparisons if c.name.endswith(name)]
+    budgets = [
+        (c.num_updates, c.train.batch, c.train.max_cpu_minutes, c.data)
+        for c in (training.config() for training in study.trainings if training.name in models)
+    ]
+    assert len(budgets) == len(models) > 10
+    assert all(budget == budgets[0] for budget in budgets)
+
+
+def test_an_unknown_study_is_named():
+    with pytest.raises(ConfigError, match="did you mean 'shear-flow-mini-axial'"):
+        find_study("shear-flow-mini-axail")

@@ -1,0 +1,70 @@
+import json
+
+import pytest
+import torch
+from rich.console import Console
+
+import overtone as ot
+from overtone.errors import OvertoneError
+from overtone.evaluate import evaluate, load_candidate
+from overtone.train.config import change
+from overtone.train.recipes import recipe
+from overtone.train.run import data_folder, train
+from studies import package as package_module
+from studies.package import package, proof_data, prove
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, small):
+    """A run's folder, its configuration and an evaluation of it."""
+    folder = tmp_path_factory.mktemp("package")
+    config = change(recipe("kuramoto-sivashinsky-mini"), small)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OVERTONE_CACHE", str(folder / "cache"))
+        train(config, folder / "run", console=Console(quiet=True))
+        candidates = [load_candidate(folder / "run", "csm")]
+        results, _ = evaluate(candidates, data_folder(config.data), steps=4, windows=4)
+        yield folder / "run", config, results
+
+
+def test_a_packaged_model_is_the_trained_one_in_half_precision(trained, tmp_path):
+    run, _, results = trained
+    package(run, results, "csm", "waves", tmp_path / "weights")
+    before = ot.load(run).state_dict()
+    after = ot.load(tmp_path / "weights" / "waves").state_dict()
+    assert after.keys() == before.keys()
+    for key, tensor in after.items():
+        assert tensor.dtype == torch.float32
+        assert torch.equal(tensor, before[key].half().float())
+
+
+def test_the_card_tells_the_evaluations_numbers(trained, tmp_path):
+    run, config, results = trained
+    package(run, results, "csm", "waves", tmp_path / "weights")
+    text = (tmp_path / "weights" / "waves" / "README.md").read_text()
+    for step in results.models[0].next_step:
+        assert f"| {step.patch} | {step.vrmse.value:#.3g}" in text
+    assert "kuramoto-sivashinsky-mini" in text
+    assert "4 of 16 frames" in text
+    assert config.train.shift == 1
+    assert "shifted at random in 100 % of them" in text
+    lines = (tmp_path / "weights" / "waves" / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["update"] == 6
+
+
+def test_a_proof_can_be_repeated_and_is_on_other_data(trained):
+    run, config, _ = trained
+    assert proof_data(config).seed != config.data.generate.seed
+    first = prove(run, config)
+    assert prove(run, config) == first
+    assert set(first["vrmse"]) == {
+        *(f"next step, {patch}" for patch in config.model.patches),
+        "rollout, 4-8-16",
+    }
+
+
+def test_half_precision_that_changes_errors_is_refused(trained, tmp_path, monkeypatch):
+    run, _, results = trained
+    monkeypatch.setattr(package_module, "MAX_CHANGE", -1.0)
+    with pytest.raises(OvertoneError, match="half precision changes"):
+        package(run, results, "csm", "waves", tmp_path / "weights")

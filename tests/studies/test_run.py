@@ -1,0 +1,139 @@
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from overtone.errors import ConfigError
+from overtone.evaluate.results import Results
+from studies import run as run_module
+from studies import tune
+from studies.run import reproduce
+from studies.study import Comparison, Study, Training, Untrained
+
+RECIPE = "kuramoto-sivashinsky-mini"
+
+
+@pytest.fixture(scope="module")
+def study(small):
+    """Two models and persistence."""
+    fixed = {**small, "model.tokenizer": "fixed", "model.patches": [16]}
+    models = (
+        Training("csm", RECIPE, small, label="flexible"),
+        Training("fixed16", RECIPE, fixed, label="fixed"),
+    )
+    comparison = Comparison(
+        "both", ("csm", "fixed16"), ("16", "4-8-16"), steps=4, start=2,
+        untrained=(Untrained("persistence", "persistence"),),
+    )  # fmt: skip
+    return Study("small", "a test", models, (comparison,))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("reproduce")
+
+
+@pytest.fixture(autouse=True)
+def quicker(monkeypatch, request, folder):
+    monkeypatch.setenv("OVERTONE_CACHE", str(folder / "cache"))
+    request.getfixturevalue("first")
+    monkeypatch.setattr(run_module, "write_report", stand_in)
+
+
+@pytest.fixture(scope="module")
+def first(folder, study):
+    """The study from nothing; later tests run it again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OVERTONE_CACHE", str(folder / "cache"))
+        patch.setattr(run_module, "write_report", stand_in)
+        return run(study, folder)
+
+
+def stand_in(results, samples, out, *, curves):
+    """For the report, which has tests of its own and takes long to draw."""
+    assert all(path.exists() for path in curves.values())
+    (out / "report.html").write_text("drawn")
+
+
+def run(study, folder):
+    console = Console(quiet=True)
+    return reproduce(study, folder / "out", results=folder / "results", console=console)
+
+
+def text(results):
+    """Comparable where a number is missing: NaN is not equal to itself."""
+    return results.model_dump_json()
+
+
+def stamps(folder):
+    kept = [*folder.glob("out/runs/*/best/model.safetensors"), *folder.rglob("report.html")]
+    return {path: path.stat().st_mtime_ns for path in kept}
+
+
+def test_a_study_goes_from_nothing_to_numbers(folder, first):
+    (results,) = first
+    assert [model.name for model in results.models] == ["flexible", "fixed", "persistence"]
+    assert {run.schedule for run in results.models[0].runs} == {"16", "4-8-16"}
+    assert results.models[0].training["updates"] == 6
+    assert results.models[1].training["updates"] == 2
+    assert results.command == "make reproduce STUDY=small"
+    copy = Results.load(folder / "results" / "both.json")
+    assert copy.data == results.data
+    for model, kept in zip(results.models, copy.models, strict=True):
+        assert kept.training.get("updates") == model.training.get("updates")
+        for run, same in zip(model.runs, kept.runs, strict=True):
+            assert same.vrmse_all.value == pytest.approx(run.vrmse_all.value, rel=1e-4)
+    assert (folder / "out" / "small" / "both" / "report.html").exists()
+
+
+def test_what_is_there_is_not_done_again(study, folder, first):
+    before = stamps(folder)
+    assert [text(results) for results in run(study, folder)] == [text(results) for results in first]
+    assert stamps(folder) == before
+
+
+def test_another_start_is_another_evaluation(study, folder, first):
+    (comparison,) = study.comparisons
+    moved = replace(study, comparisons=(replace(comparison, start=3),))
+    (found,) = run(moved, folder)
+    assert found.data.start == 3
+    assert run(study, folder)[0].data.start == 2
+
+
+def test_a_missing_stage_is_made_up_and_gives_the_same(study, folder, first):
+    shutil.rmtree(folder / "out" / "runs" / "fixed16")
+    (folder / "out" / "small" / "both" / "request.json").unlink()
+    (again,) = run(study, folder)
+    for old, new in zip(first[0].models, again.models, strict=True):
+        assert [r.vrmse for r in new.runs] == [r.vrmse for r in old.runs]
+
+
+def test_an_interrupted_training_is_resumed(study, folder, first):
+    summary = folder / "out" / "runs" / "csm" / "summary.json"
+    content = json.loads(summary.read_text())
+    summary.write_text(json.dumps({**content, "status": "interrupted"}))
+    run(study, folder)
+    assert json.loads(summary.read_text())["status"] == "finished"
+    assert "resuming from update 6" in (folder / "out" / "logs" / "csm.log").read_text()
+
+
+def test_runs_of_another_configuration_are_left_alone(study, folder, first):
+    before = stamps(folder)
+    changed = tuple(t.renamed(t.name, {"optimizer.lr": 1e-5}) for t in study.trainings)
+    with pytest.raises(ConfigError, match="other settings"):
+        run(replace(study, trainings=changed), folder)
+    assert stamps(folder) == before
+
+
+def test_rates_are_chosen_by_trials_and_kept_with_their_scores(study, folder, first, monkeypatch):
+    monkeypatch.setattr(tune, "RATES", (1e-4, 1e-2))
+    (csm, _), (comparison,) = study.trainings, study.comparisons
+    tuned = replace(csm, name="tuned", rate_of="tuned")
+    comparison = replace(comparison, name="tuned", models=("tuned",))
+    run(Study("rates", "a test", (tuned,), (comparison,)), folder)
+    kept = json.loads((folder / "results" / "rates-rates.json").read_text())["models"]["tuned"]
+    assert kept["chosen"] == min((1e-4, 1e-2), key=lambda rate: kept["scores"][f"{rate:g}"])
+    trained = json.loads((folder / "out" / "runs" / "tuned" / "config.json").read_text())
+    assert trained["optimizer"]["lr"] == kept["chosen"]
