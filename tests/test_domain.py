@@ -84,3 +84,10 @@ def test_non_finite_value_is_located(make_domain):
         ot.DomainError, match=r"1 values.*sample 1, frame 2, field 'b', cell \(0, 3"
     ):
         ot.Window(fields, make_domain((4, 4))).require_finite()
+
+
+def test_a_window_moves_to_a_device_with_its_domain(make_domain, make_window):
+    window = make_window(make_domain())
+    there = window.to("meta")
+    assert (there.fields.device.type, there.domain) == ("meta", window.domain)
+    assert torch.equal(window.to("cpu").fields, window.fields)

@@ -81,3 +81,94 @@ def test_wrong_arguments(window):
         next(ot.rollout(Doubling(), window, steps=-1, schedule=ot.Constant(4)))
     with pytest.raises(ot.OvertoneError, match="one number, or 2 of them"):
         next(ot.rollout(Doubling(), window, steps=1, schedule=ot.Constant(4), bound=(1.0,)))
+
+
+class Losing(Doubling):
+    """A stepper that loses some samples, known by their first value, at some call."""
+
+    def __init__(self, lost, value=float("nan")):
+        super().__init__()
+        self.lost, self.value = lost, value
+
+    def __call__(self, window, patch, shift=0):
+        assert window.fields.isfinite().all(), "a lost sample came back"
+        frame = super().__call__(window, patch, shift)
+        for sample, before in zip(frame, window.fields[:, -1], strict=True):
+            step, kind = len(self.calls), round(before[0, 0, 0].item() / 2 ** (len(self.calls) - 1))
+            if self.lost.get(kind) == step:
+                sample[1, 3, 5] = self.value
+        return frame
+
+
+@pytest.fixture
+def three(make_domain):
+    """Samples of the values 1, 3 and 5."""
+    fields = torch.tensor([1.0, 3.0, 5.0]).reshape(3, 1, 1, 1, 1).expand(3, 4, 2, 32, 48)
+    return ot.Window(fields.clone(), make_domain())
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e16])
+def test_a_dropped_sample_leaves_the_batch_and_the_others_go_on(three, value):
+    model = Losing({3: 2}, value)
+    frames = ot.rollout(model, three, steps=4, schedule="4", on_blow_up="drop")
+    seen = []
+    for frame in frames:
+        seen.append((frame[:, 0, 0, 0].tolist(), frames.alive.tolist()))
+        assert frame.shape == (3, 2, 32, 48)
+        assert bool(frame[~frames.alive].isnan().all())
+    values = [[2.0, 6.0, 10.0], [4.0, None, 20.0], [8.0, None, 40.0], [16.0, None, 80.0]]
+    assert [[None if x != x else x for x in row] for row, _ in seen] == values
+    assert [alive for _, alive in seen] == [[True] * 3, *[[True, False, True]] * 3]
+    assert [frames.step, frames.choice.patch] == [4, (4, 4)]
+
+
+def test_samples_may_go_one_after_the_other_until_none_is_left(three):
+    model = Losing({1: 1, 5: 2, 3: 3})
+    frames = ot.rollout(model, three, steps=6, schedule="4", on_blow_up="drop")
+    alive = [frames.alive.tolist() for _ in frames]
+    assert alive[:3] == [[False, True, True], [False, True, False], [False] * 3]
+    assert len(alive) == 6
+    assert len(model.calls) == 3  # nobody is asked for nothing
+
+
+def test_a_held_sample_repeats_its_last_valid_frame_and_the_model_is_called_as_often(three):
+    model = Losing({3: 2})
+    frames = ot.rollout(model, three, steps=4, schedule="4", on_blow_up="hold")
+    values = [frame[:, 0, 0, 0].tolist() for frame in frames]
+    assert values == [[2, 6, 10], [4, 6, 20], [8, 6, 40], [16, 6, 80]]
+    assert frames.alive.tolist() == [True, False, True]
+    assert len(model.calls) == 4
+
+
+def test_what_blows_up_is_the_same_whatever_is_done_about_it(three):
+    """A bound of 25 is exceeded by 3 at step 4 (48), by 5 at step 3 (40)."""
+    for on_blow_up in ("drop", "hold"):
+        frames = ot.rollout(
+            Doubling(), three, steps=4, schedule="4", on_blow_up=on_blow_up, bound=25.0
+        )
+        assert [frames.alive.tolist() for _ in frames][2:] == [
+            [True, True, False], [True, False, False]]  # fmt: skip
+    with pytest.raises(ot.RolloutDiverged, match=r"step 2 .* exceeds its bound in sample.s. \[2\]"):
+        list(ot.rollout(Doubling(), three, steps=4, schedule="4", bound=25.0))
+
+
+def test_a_schedule_may_be_a_string(make_model, make_window):
+    model = make_model()
+    start = make_window(model.domain)
+    one, other = (
+        list(ot.rollout(model, start, steps=3, schedule=s))
+        for s in ("4-8-16+shift", ot.Shifted(ot.Cycle(4, 8, 16)))
+    )
+    assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_an_unknown_way_to_deal_with_blow_ups(window):
+    with pytest.raises(ot.OvertoneError, match="on_blow_up is 'ignore'; expected one of raise"):
+        ot.rollout(Doubling(), window, steps=1, schedule="4", on_blow_up="ignore")
+
+
+def test_only_a_timed_rollout_measures_the_model(window):
+    for timed in (False, True):
+        frames = ot.rollout(Doubling(), window, steps=2, schedule="4", timed=timed)
+        assert frames.seconds == 0
+        assert [frames.seconds > 0 for _ in frames] == [timed] * 2

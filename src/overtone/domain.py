@@ -155,6 +155,10 @@ class Window:
         """Whether there is a leading batch axis."""
         return self.fields.dim() == self.domain.ndim + 3
 
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Window:
+        """The same frames on a device."""
+        return Window(self.fields.to(device, non_blocking=non_blocking), self.domain)
+
     def last(self, num_frames: int) -> Window:
         """The latest `num_frames` frames, or all if there are fewer."""
         axis = self.fields.dim() - self.domain.ndim - 2

@@ -1,16 +1,26 @@
-"""The autoregressive rollout: predict, slide the window, ask the schedule again."""
+"""The autoregressive rollout: predict, slide the window, ask the schedule again.
+
+This is the only loop that steps a model without gradients. Evaluation, validation, predictions and
+users run the same steps, and have one idea of a blow-up.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 import torch
 from torch import Tensor
 
 from overtone.domain import Domain, Window
 from overtone.errors import OvertoneError, RolloutDiverged
-from overtone.schedules import Schedule
+from overtone.schedules import Choice, Schedule, parse_schedule
+
+OnBlowUp = Literal["raise", "drop", "hold"]
+
+LARGEST = 1e15
+"""A value beyond this is a blow-up: its square is more than single precision can average."""
 
 
 class Stepper(Protocol):
@@ -33,66 +43,152 @@ def rollout(
     window: Window,
     *,
     steps: int,
-    schedule: Schedule,
+    schedule: Schedule | str,
+    on_blow_up: OnBlowUp = "raise",
     check_finite: bool = True,
     bound: float | Sequence[float] | None = None,
-) -> Iterator[Tensor]:
-    """Yield `steps` frames, each predicted from those before it.
+    timed: bool = False,
+) -> Rollout:
+    """Predict `steps` frames, each from those before it.
 
-    Memory is that of the window: frames that the caller does not keep are gone.
+    The frames come one by one; memory is that of the window, and frames that the caller does not
+    keep are gone.
 
     Args:
         model: predicts the next frame.
         window: where to start, `(B, T, C, *space)`.
         steps: number of frames to predict.
-        schedule: patch and shift of each step.
-        check_finite: stop at the first frame that holds a NaN or infinity.
-        bound: stop when a field's absolute value exceeds it, in physical units; one number for all
-            fields or one for each.
+        schedule: patch and shift of each step, or its string form such as `"4-8-16+shift"`.
+        on_blow_up: what happens to a sample whose frame is not finite, or beyond its bound.
+            `"raise"`: the rollout ends with an error. `"drop"`: the sample leaves the batch; its
+            frames are NaN from there on. `"hold"`: its last valid frame is repeated, and the model
+            is called with the whole batch as before.
+        check_finite: look for blow-ups at all. Without it no step waits for the device.
+        bound: largest absolute value of a field, in physical units; one number for all fields or
+            one for each.
+        timed: measure how long the model takes, for which each step waits for the device.
 
-    Yields:
-        Frames `(B, C, *space)` in physical units.
+    Returns:
+        An iterator over frames `(B, C, *space)` in physical units.
 
     Raises:
-        RolloutDiverged: with the step and the length of the valid prefix.
+        RolloutDiverged: with `"raise"`; it has the step and the length of the valid prefix.
     """
     if steps < 0:
         raise OvertoneError(f"steps is {steps}; expected 0 or more")
-    limits = _limits(bound, window)
+    if on_blow_up not in get_args(OnBlowUp):
+        raise OvertoneError(
+            f"on_blow_up is {on_blow_up!r}; expected one of {', '.join(get_args(OnBlowUp))}"
+        )
+    limits = _limits(bound, window) if check_finite or bound is not None else None
+    schedule = parse_schedule(schedule) if isinstance(schedule, str) else schedule
     window = window.last(model.context)
-    for step in range(steps):
-        choice = schedule(step).on(window.domain)
+    return Rollout(model, window, steps, schedule, on_blow_up, limits, timed)
+
+
+class Rollout(Iterator[Tensor]):
+    """The frames of a rollout, and what became of each sample. Made by `rollout`.
+
+    Attributes:
+        step: how many frames were made so far.
+        choice: patch and shift of the newest frame; None before the first.
+        alive: `(B,)`, whether each sample has not blown up.
+        seconds: what the model took for the newest frame, if it is `timed`.
+    """
+
+    def __init__(
+        self,
+        model: Stepper,
+        window: Window,
+        steps: int,
+        schedule: Schedule,
+        on_blow_up: OnBlowUp,
+        limits: Tensor | None,
+        timed: bool,
+    ):
+        self.step, self.seconds = 0, 0.0
+        self.choice: Choice | None = None
+        self.alive = torch.ones(len(window.fields), dtype=torch.bool, device=window.fields.device)
+        self._model, self._window, self._steps = model, window, steps
+        self._schedule, self._on_blow_up, self._limits = schedule, on_blow_up, limits
+        self._timed = timed
+
+    def __next__(self) -> Tensor:
+        """The next frame, `(B, C, *space)`."""
+        if self.step == self._steps:
+            raise StopIteration
+        window = self._window
+        self.choice = self._schedule(self.step).on(window.domain)
+        if not len(window.fields):  # all were dropped
+            self.step += 1
+            return self._whole(window.fields[:, -1])
         with torch.no_grad():
-            frame = model(window, choice.patch, choice.shift)
-            _require_valid(frame, window.domain, step, check_finite, limits)
-            window = window.slide(frame)
-        yield frame
+            began = _now(window.fields) if self._timed else 0.0
+            frame = self._model(window, self.choice.patch, self.choice.shift)
+            self.seconds = _now(window.fields) - began if self._timed else 0.0
+            if self._limits is not None:
+                frame = self._judged(frame)
+            self._window = self._window.slide(frame)
+        self.step += 1
+        return self._whole(frame)
+
+    def _judged(self, frame: Tensor) -> Tensor:
+        """What the rollout goes on with of a frame, in which samples may have blown up."""
+        assert self._limits is not None
+        # NaN is not below any limit.
+        good = (frame.abs().flatten(2).amax(dim=2) <= self._limits).all(dim=1)
+        if self._on_blow_up == "hold":
+            self.alive = good = good & self.alive  # what was lost once stays where it was
+        if bool(good.all()):
+            return frame
+        if self._on_blow_up == "raise":
+            _raise(frame, self._limits, self._window.domain, self.step)
+        if self._on_blow_up == "hold":
+            lost = (~good).reshape(-1, *(1,) * (frame.dim() - 1))
+            return torch.where(lost, self._window.fields[:, -1], frame)
+        alive = self.alive.clone()
+        alive[self.alive] = good
+        self.alive = alive
+        self._window = Window(self._window.fields[good], self._window.domain)
+        return frame[good]
+
+    def _whole(self, frame: Tensor) -> Tensor:
+        """A frame of all samples, NaN for those that were dropped."""
+        if self._on_blow_up != "drop" or len(frame) == len(self.alive):
+            return frame
+        whole = frame.new_full((len(self.alive), *frame.shape[1:]), torch.nan)
+        whole[self.alive] = frame
+        return whole
 
 
-def _limits(bound: float | Sequence[float] | None, window: Window) -> Tensor | None:
-    if bound is None:
-        return None
+def _now(values: Tensor) -> float:
+    """Seconds on the clock that counts, once the device has done what it was given.
+
+    On one core of a CPU that is the core's own time, which does not depend on what else the machine
+    is doing. Elsewhere it is the time that passes.
+    """
+    if values.device.type != "cpu":
+        torch.accelerator.synchronize(values.device)
+    elif torch.get_num_threads() == 1:
+        return time.thread_time()
+    return time.perf_counter()
+
+
+def _limits(bound: float | Sequence[float] | None, window: Window) -> Tensor:
+    """The largest absolute value of each field, `(C,)`."""
     num_fields = len(window.domain.fields)
-    values = (bound,) * num_fields if isinstance(bound, (int, float)) else tuple(bound)
+    given = LARGEST if bound is None else bound
+    values = (given,) * num_fields if isinstance(given, (int, float)) else tuple(given)
     if len(values) != num_fields:
         raise OvertoneError(f"bound is {bound!r}; expected one number, or {num_fields} of them")
     return window.fields.new_tensor(values)
 
 
-def _require_valid(
-    frame: Tensor, domain: Domain, step: int, check_finite: bool, limits: Tensor | None
-) -> None:
-    space = tuple(range(2, frame.dim()))
-    if check_finite:
-        _stop_at(~frame.isfinite().all(dim=space), domain, step, "is not finite")
-    if limits is not None:
-        _stop_at(frame.abs().amax(dim=space) > limits, domain, step, "exceeds its bound")
-
-
-def _stop_at(bad: Tensor, domain: Domain, step: int, what: str) -> None:
-    """Raise if any entry of `bad` (B, C) is true."""
-    if not bool(bad.any()):
-        return
+def _raise(frame: Tensor, limits: Tensor, domain: Domain, step: int) -> None:
+    """Say which fields of which samples blew up, and how."""
+    finite = frame.isfinite().flatten(2).all(dim=2)
+    bad = ~finite if not bool(finite.all()) else frame.abs().flatten(2).amax(dim=2) > limits
+    what = "is not finite" if not bool(finite.all()) else "exceeds its bound"
     samples = sorted({int(i) for i in bad.nonzero()[:, 0]})
     names = [domain.fields[i] for i in sorted({int(i) for i in bad.nonzero()[:, 1]})]
     raise RolloutDiverged(

@@ -1,17 +1,14 @@
 """Which seconds of a model call are counted."""
 
-import itertools
 import json
 
 import pytest
-import torch
 
 import overtone as ot
-from overtone.evaluate import Candidate, candidates, load_candidate
+from overtone.evaluate import Candidate, load_candidate
 from overtone.evaluate.candidates import as_candidates, choose_schedules, used_patches
 from overtone.models.cvit import build_cvit
 from overtone.models.flops import call_flops
-from overtone.schedules import Choice
 
 
 def test_a_folder_tells_name_config_and_training(emulator, tmp_path):
@@ -134,19 +131,3 @@ def test_a_patch_larger_than_the_grid(steppers):
     model.patches = (4, 24)
     with pytest.raises(ot.PatchError, match="patch 24 does not fit axis 0 of 16 cells"):
         choose(Candidate("big", model), ["24"])
-
-
-@pytest.mark.parametrize(("threads", "expected"), [(1, 2), (2, 30)])
-def test_on_one_core_what_others_do_does_not_count(
-    make_domain, make_window, monkeypatch, threads, expected
-):
-    spent, passed = itertools.count(step=2), itertools.count(step=30)
-    monkeypatch.setattr(candidates.time, "thread_time", lambda: next(spent))
-    monkeypatch.setattr(candidates.time, "perf_counter", lambda: next(passed))
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    window = make_window(make_domain())
-    frame, seconds = candidates.timed_call(
-        lambda window, *_: window.fields[:, -1], window, Choice(4)
-    )
-    assert torch.equal(frame, window.fields[:, -1])
-    assert seconds == expected

@@ -16,7 +16,7 @@ from overtone.data import Header, WellFolder, write_well
 from overtone.errors import OvertoneError
 from overtone.evaluate import Candidate, evaluate
 from overtone.evaluate.results import Results, Samples
-from overtone.evaluate.run import one_core, spread_over_cores
+from overtone.evaluate.run import on_cores, one_core
 from overtone.metrics import vrmse
 from overtone.solvers import ShearFlow
 from overtone.solvers.datasets import generate
@@ -248,7 +248,7 @@ def test_results_are_in_order_and_pieces_do_run_at_once():
             meeting.wait()  # only two at once get past this
         return item, torch.get_num_threads()
 
-    found = spread_over_cores(work, range(5), workers=2, stop=lambda: None)
+    found = on_cores(work, range(5), workers=2, stop=lambda: None)
     assert found == [(item, 1) for item in range(5)]
 
 
@@ -262,5 +262,5 @@ def test_a_failure_stops_the_others_and_is_told():
         return item
 
     with pytest.raises(ValueError, match="bad"):
-        spread_over_cores(work, range(50), workers=2, stop=stopped.set)
+        on_cores(work, range(50), workers=2, stop=stopped.set)
     assert stopped.is_set()

@@ -6,8 +6,7 @@ Everything that needs h5py is imported inside the commands, so that `overtone --
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,17 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 from overtone.errors import DataError
+from overtone.progress import one_bar
 
 if TYPE_CHECKING:
     from overtone.data.layout import Layout
@@ -53,8 +45,8 @@ def check(path: Folder) -> None:
     from overtone.data import check as run
 
     console = Console()
-    with _files_bar(console, "checking") as (progress, task):
-        findings = run(path, progress=lambda n, m: progress.update(task, completed=n, total=m))
+    with one_bar("checking", console) as tick:
+        findings = run(path, progress=tick)
     for finding in findings:
         colour = "red" if finding.severity == "error" else "yellow"
         console.print(
@@ -78,10 +70,8 @@ def stats(
     from overtone.data import write_stats
 
     console = Console()
-    with _files_bar(console, "reading") as (progress, task):
-        target = write_stats(
-            path, split, progress=lambda n, m: progress.update(task, completed=n, total=m)
-        )
+    with one_bar("reading", console) as tick:
+        target = write_stats(path, split, progress=tick)
     console.print(f"wrote {target}", soft_wrap=True)
 
 
@@ -128,7 +118,7 @@ def import_(
         out,
         fields=fields,
         dt=dt,
-        boundaries=_boundaries(boundaries),
+        boundaries=boundaries_of(boundaries),
         extent=_numbers(extent, "x", "extent") if extent else None,
         name=name or None,
         splits=_numbers(splits, ",", "splits"),
@@ -171,7 +161,7 @@ def generate(
         for values in product(*chosen.values())
     ]
     console = Console()
-    with _files_bar(console, "simulating") as (progress, task):
+    with one_bar("simulating", console) as tick:
         run(
             systems,
             out,
@@ -182,18 +172,9 @@ def generate(
             splits=_numbers(splits, ",", "splits"),
             storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
             device=device,
-            progress=lambda n, m, what: progress.update(
-                task, completed=n, total=m, description=what
-            ),
+            progress=tick,
         )
     console.print(f"wrote {out}; next: overtone data show {out}", soft_wrap=True)
-
-
-@contextmanager
-def _files_bar(console: Console, title: str) -> Iterator[tuple[Progress, TaskID]]:
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
-        yield progress, progress.add_task(title, total=None)
 
 
 def _numbers(text: str, separator: str, name: str) -> list[float]:
@@ -205,7 +186,7 @@ def _numbers(text: str, separator: str, name: str) -> list[float]:
         ) from None
 
 
-def _boundaries(text: str) -> str | list[str | list[str]]:
+def boundaries_of(text: str) -> str | list[str | list[str]]:
     """One name for all axes, or one for each with commas; `lower/upper` where sides differ."""
     axes = text.split(",")
     if len(axes) == 1 and "/" not in text:
@@ -270,12 +251,12 @@ def _facts(first: Layout, layouts: Sequence[Layout]) -> dict[str, str]:
             for axis, sides in zip(first.axes, first.boundaries, strict=True)
         ),
         "dt": f"{first.dt:g}",
-        "parameters": "; ".join(f"{k}: {_spread(v)}" for k, v in parameters.items()) or "none",
+        "parameters": "; ".join(f"{k}: {_listed(v)}" for k, v in parameters.items()) or "none",
         "scalars": ", ".join(spec.name for spec in first.scalars) or "none",
     }
 
 
-def _spread(values: Sequence[Any]) -> str:
+def _listed(values: Sequence[Any]) -> str:
     shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
     return (
         ", ".join(shown) if len(shown) <= 4 else f"{shown[0]} … {shown[-1]} ({len(shown)} values)"

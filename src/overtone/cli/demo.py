@@ -14,14 +14,13 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+from overtone.cli.evaluate import evaluate_into
 from overtone.errors import CheckpointError
-from overtone.evaluate import Candidate, evaluate, load_candidate
-from overtone.evaluate.results import SAMPLES, Results, Samples, require_own
+from overtone.evaluate import Candidate, load_candidate
+from overtone.evaluate.results import Results, Samples, require_own
 from overtone.files import replacing
 from overtone.models.storage import pretrained_folder, pretrained_names
-from overtone.progress import bars
-from overtone.report import overview, write_report
-from overtone.report.tables import results_table
+from overtone.report import overview
 from overtone.train.config import DataConfig, change
 from overtone.train.recipes import DEVELOPED, recipe
 from overtone.train.run import data_folder
@@ -59,13 +58,21 @@ def run(out: Path, *, steps: int, flows: int, seed: int) -> None:
     wanted = unseen_data(flows=flows, frames=DEVELOPED + context + steps, seed=seed)
     data = data_folder(wanted, console=console)
     command = f"overtone demo --steps {steps} --flows {flows} --seed {seed}"
-    results, samples = _compare(candidates, data, steps, command, console)
-    console.print(results_table(results))
-    with console.status("drawing the report"):
-        samples.save(out / SAMPLES)
-        page = write_report(results, samples, out)
-        picture = _draw(results, samples, out / "rollout.png")
-    _tell(console, page, picture, f"{data} --start {DEVELOPED} --steps {steps}")
+    results, samples = evaluate_into(
+        out,
+        candidates,
+        data,
+        console=console,
+        schedules=SCHEDULES,
+        steps=steps,
+        start=DEVELOPED,
+        stride=candidates[0].trained_on("stride"),
+        coarsen=candidates[0].trained_on("coarsen"),
+        windows=WINDOWS,
+        command=command,
+    )
+    picture = _draw(results, samples, out / "rollout.png")
+    _tell(console, out / "report.html", picture, f"{data} --start {DEVELOPED} --steps {steps}")
 
 
 def packaged(name: str) -> Candidate:
@@ -98,27 +105,6 @@ def unseen_data(*, flows: int, frames: int, seed: int) -> DataConfig:
         "seed": trained.data.generate.seed + 1 + seed,
     }
     return change(trained, {f"data.generate.{k}": v for k, v in changes.items()}).data
-
-
-def _compare(
-    candidates: list[Candidate], data: Path | str, steps: int, command: str, console: Console
-) -> tuple[Results, Samples]:
-    with bars(console) as progress:
-        task = progress.add_task("reading", total=None)
-        return evaluate(
-            candidates,
-            data,
-            schedules=SCHEDULES,
-            steps=steps,
-            start=DEVELOPED,
-            stride=candidates[0].trained_on("stride"),
-            coarsen=candidates[0].trained_on("coarsen"),
-            windows=WINDOWS,
-            command=command,
-            progress=lambda n, m, what: progress.update(
-                task, completed=n, total=m, description=what
-            ),
-        )
 
 
 def _draw(results: Results, samples: Samples, path: Path) -> Path:

@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from overtone.cli.data import boundaries_of
 from overtone.errors import PatchError
-from overtone.progress import bars
+from overtone.progress import one_bar
 
 Layout = Annotated[
     str,
@@ -60,15 +61,14 @@ def diagnose(
         true = stack.enter_context(
             open_frames(truth, layout=truth_layout or layout or None, split=chosen)
         )
-        progress = stack.enter_context(bars(console))
-        task = progress.add_task("comparing", total=None)
+        tick = stack.enter_context(one_bar("comparing", console))
         case = run(
             predicted,
             true,
             patch=period,
             field=field or None,
-            boundaries=_boundaries(boundary) if boundary else None,
-            progress=lambda n, m: progress.update(task, completed=n, total=m),
+            boundaries=boundaries_of(boundary) if boundary else None,
+            progress=tick,
         )
     console.print(escape(case.diagnosis.sentence), soft_wrap=True, highlight=False)
     for note in case.diagnosis.notes:
@@ -98,11 +98,3 @@ def _patch(text: str) -> int | tuple[int, ...] | None:
             "4x8, or auto"
         ) from None
     return sizes[0] if len(sizes) == 1 else sizes
-
-
-def _boundaries(text: str) -> str | list[str | list[str]]:
-    """One name for all axes, or one for each with commas; `lower/upper` where sides differ."""
-    axes = text.split(",")
-    if len(axes) == 1 and "/" not in text:
-        return text
-    return [axis.split("/") if "/" in axis else axis for axis in axes]

@@ -1,8 +1,6 @@
-"""The command line's evaluation part: each command is a typed function.
+"""Commands that measure and predict: `evaluate`, `report`, `rollout` and `theory`.
 
 Everything heavy is imported inside the commands, so that `overtone --help` stays quick.
-
-The command line's `report`: draw an evaluation's figures and page again.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -19,10 +17,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from overtone.errors import DataError, OvertoneError
-from overtone.progress import bars
+from overtone.progress import one_bar
 
 if TYPE_CHECKING:
     from overtone.evaluate import Candidate, Reading
+    from overtone.evaluate.results import Results, Samples
 
 Model = Annotated[str, typer.Argument(help="A model's or a training run's folder, [NAME=]PATH.")]
 Data = Annotated[str, typer.Argument(help="A Well folder, a folder of HDF5 files or one file.")]
@@ -65,12 +64,6 @@ def evaluate(
     report: Annotated[bool, typer.Option(help="Draw figures and write report.html.")] = True,
 ) -> None:
     """Measure models on a dataset: errors, spectra, grid artifacts, physics and cost."""
-    from overtone.evaluate import evaluate as run
-    from overtone.evaluate.results import RESULTS, SAMPLES, require_own
-    from overtone.report.tables import results_table
-
-    console = Console()
-    require_own(out)
     candidates = [_load(text) for text in (model, *(models or []))]
     reading: Reading = {
         "split": split,
@@ -79,34 +72,66 @@ def evaluate(
         "stride": candidates[0].trained_on("stride") if stride is None else stride,
         "coarsen": _coarsen(coarsen, candidates[0]),
     }
-    with bars(console) as progress:
-        task = progress.add_task("reading", total=None)
-        results, samples = run(
-            candidates,
-            data,
-            schedules=schedule,
-            steps=steps,
-            batch=batch,
-            windows=windows,
-            seed=seed,
-            device=device,
-            command=_command(
-                candidates, data, schedule, {**reading, "steps": steps, "windows": windows}
-            ),
-            progress=lambda n, m, what: progress.update(
-                task, completed=n, total=m, description=what
-            ),
-            note=lambda text: console.print(f"note: {escape(text)}", highlight=False),
-            **reading,
-        )
+    told = {**reading, "steps": steps, "windows": windows}
+    evaluate_into(
+        out,
+        candidates,
+        data,
+        console=Console(),
+        report=report,
+        schedules=schedule,
+        steps=steps,
+        batch=batch,
+        windows=windows,
+        seed=seed,
+        device=device,
+        command=_command(candidates, data, schedule, told),
+        **reading,
+    )
+
+
+def evaluate_into(
+    out: Path,
+    candidates: Sequence[Candidate],
+    data: str | Path,
+    *,
+    console: Console,
+    report: bool = True,
+    curves: Mapping[str, Path] | None = None,
+    **options: Any,
+) -> tuple[Results, Samples]:
+    """Evaluate with a progress bar, save numbers and frames, print the table, write the report.
+
+    Args:
+        out: folder; what an earlier evaluation left there is replaced.
+        candidates: the models.
+        data: as for `WellFolder`.
+        console: where to print.
+        report: draw figures and write report.html.
+        curves: name of a model -> `metrics.jsonl` of its training, for the report.
+        options: as for `overtone.evaluate.evaluate`.
+    """
+    from overtone.evaluate import evaluate as measure
+    from overtone.evaluate.results import RESULTS, SAMPLES, require_own
+    from overtone.report.tables import results_table
+
+    def note(text: str) -> None:
+        console.print(f"note: {escape(text)}", highlight=False)
+
+    require_own(out)
+    with one_bar("reading", console) as tick:
+        results, samples = measure(candidates, data, progress=tick, note=note, **options)
     results.save(out / RESULTS)
     samples.save(out / SAMPLES)
     console.print(results_table(results))
-    console.print(f"wrote {out / RESULTS} and {out / SAMPLES}", soft_wrap=True)
+    written = [out / RESULTS, out / SAMPLES]
     if report:
         from overtone.report import write_report
 
-        console.print(f"wrote {write_report(results, samples, out)}", soft_wrap=True)
+        with console.status("drawing the report"):
+            written.append(write_report(results, samples, out, curves=curves))
+    console.print(f"wrote {', '.join(map(str, written))}", soft_wrap=True, highlight=False)
+    return results, samples
 
 
 def rollout(
@@ -133,8 +158,7 @@ def rollout(
     chosen = parse_schedule(schedule)
     candidate = _load(model)
     console = Console()
-    with bars(console) as progress:
-        task = progress.add_task(f"{candidate.name}: {chosen}", total=None)
+    with one_bar(f"{candidate.name}: {chosen}", console) as tick:
         write_predictions(
             candidate,
             data,
@@ -144,7 +168,7 @@ def rollout(
             batch=batch,
             device=device,
             overwrite=overwrite,
-            progress=lambda n, m: progress.update(task, completed=n, total=m),
+            progress=tick,
             split=split,
             start=start,
             trajectories=trajectories,

@@ -1,34 +1,24 @@
-"""What is evaluated: a model, its name, and what is known about how it came to be.
-
-Which schedules a model is rolled out with.
-
-How long model calls take, and nothing else.
-
-On one core of a CPU what counts is the time that the core spends on the call, which does not
-depend on what else the machine is doing. Elsewhere it is the time that passes.
-"""
+"""What is evaluated: a model, how it was trained, and which schedules it can follow."""
 
 from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from overtone.domain import Domain, Window, per_axis
+from overtone.domain import Domain, per_axis
 from overtone.errors import DomainError, OvertoneError, PatchError
 from overtone.grid import PatchGrid
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
 from overtone.models.storage import load_with_config
 from overtone.rollout import Stepper
-from overtone.schedules import Choice, Constant, Cycle, Patch, Schedule, Shifted, parse_schedule
+from overtone.schedules import Constant, Cycle, Patch, Schedule, Shifted, parse_schedule
 
 
 class Evaluable(Stepper, Protocol):
@@ -232,28 +222,3 @@ def usual_schedules(candidate: Candidate) -> list[Schedule]:
 def used_patches(schedule: Schedule, steps: int) -> tuple[Patch, ...]:
     """The patches of a rollout, each once, in order of their first use."""
     return tuple(dict.fromkeys(schedule(step).patch for step in range(steps)))
-
-
-def timed_call(model: Stepper, window: Window, choice: Choice) -> tuple[Tensor, float]:
-    """The next frame `(B, C, *space)` and the seconds that it took.
-
-    Args:
-        model: what predicts.
-        window: on the model's device.
-        choice: patch and shift, for any number of axes.
-    """
-    choice = choice.on(window.domain)
-    alone = window.fields.device.type == "cpu" and torch.get_num_threads() == 1
-    now = time.thread_time if alone else time.perf_counter
-    _wait(window.fields)
-    began = now()
-    with torch.no_grad():
-        frame = model(window, choice.patch, choice.shift)
-    _wait(window.fields)
-    return frame, now() - began
-
-
-def _wait(values: Tensor) -> None:
-    """Until the device has done what it was given; the CPU has by the time it answers."""
-    if values.device.type != "cpu":
-        torch.accelerator.synchronize(values.device)

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from overtone.domain import Window
-from overtone.evaluate.candidates import Candidate, timed_call
+from overtone.evaluate.candidates import Candidate
 from overtone.evaluate.results import NextStep, estimate, estimates
 from overtone.evaluate.trajectories import Trajectories
 from overtone.grid import PatchGrid
 from overtone.metrics import vrmse
-from overtone.schedules import Choice, Patch
+from overtone.rollout import rollout
+from overtone.schedules import Constant, Patch
 
 Pair = tuple[int, int]
 """A trajectory, and the frame of it to predict."""
@@ -52,8 +53,8 @@ def next_steps(
         counts.index_add_(0, rows, torch.ones(len(rows), dtype=torch.float64))
         for i, patch in enumerate(patches):
             if number == 0:
-                timed_call(candidate.model, window, Choice(patch))  # the first makes tables
-            predicted, took = timed_call(candidate.model, window, Choice(patch))
+                _step(candidate, window, patch)  # the first call makes tables
+            predicted, took = _step(candidate, window, patch)
             error = vrmse(predicted.cpu(), frame, ndim=ndim).double()
             # What is not a number is no prediction, and worse than any.
             sums[i].index_add_(0, rows, error.nan_to_num(nan=torch.inf, posinf=torch.inf))
@@ -63,6 +64,15 @@ def next_steps(
         _result(candidate, truth, patch, sums[i] / counts[:, None], seconds[i] / len(pairs), seed)
         for i, patch in enumerate(patches)
     )
+
+
+def _step(candidate: Candidate, window: Window, patch: Patch) -> tuple[Tensor, float]:
+    """The next frame `(B, C, *space)`, finite or not, and the seconds that it took."""
+    schedule = Constant(patch)
+    frames = rollout(
+        candidate.model, window, steps=1, schedule=schedule, check_finite=False, timed=True
+    )
+    return next(frames), frames.seconds
 
 
 def pairs_of(truth: Trajectories, windows: int) -> list[Pair]:
@@ -98,7 +108,7 @@ def _read(
     windows = [truth.window([row], context, target) for row, target in pairs]
     fields = torch.cat([window.fields for window in windows])
     frames = torch.cat([truth.frame([row], target) for row, target in pairs])
-    return Window(fields.to(device), windows[0].domain), frames
+    return Window(fields, windows[0].domain).to(device), frames
 
 
 def _result(

@@ -13,16 +13,12 @@ from typing import Unpack
 from overtone.data.layout import Layout
 from overtone.data.location import STATS
 from overtone.data.writer import WellWriter
-from overtone.domain import Window
 from overtone.errors import DataError
 from overtone.evaluate.candidates import Candidate
 from overtone.evaluate.trajectories import Reading, Trajectories, fields_of, header_like
 from overtone.files import replacing_folder
 from overtone.rollout import rollout
 from overtone.schedules import Schedule
-
-Progress = Callable[[int, int], None]
-"""Called with the number of frames that are predicted and of all frames."""
 
 
 def write_predictions(
@@ -35,7 +31,7 @@ def write_predictions(
     batch: int = 4,
     device: str = "cpu",
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
     **reading: Unpack[Reading],
 ) -> Path:
     """Roll out a model from the trajectories of a split and write a Well folder.
@@ -50,7 +46,7 @@ def write_predictions(
         batch: trajectories that are predicted at once and share a file.
         device: where to compute.
         overwrite: replace an older folder of predictions.
-        progress: called after every frame.
+        progress: called after every frame, with the frames that are predicted and of all frames.
         reading: split, start, trajectories, stride, coarsen; see `Reading`.
 
     Raises:
@@ -101,8 +97,8 @@ def _write_file(
     with WellWriter(path, header, specs, len(rows), scalars=scalars) as writer:
         for frame in window.fields.unbind(dim=1):
             writer.append(frame[:, order])
-        window = Window(window.fields.to(device), window.domain)
-        for frame in rollout(candidate.model, window, steps=steps, schedule=schedule):
+        start = window.to(device)
+        for frame in rollout(candidate.model, start, steps=steps, schedule=schedule):
             writer.append(frame[:, order])
             yield
 

@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from overtone.domain import Window
-from overtone.evaluate.candidates import Candidate, timed_call
+from overtone.evaluate.candidates import Candidate
 from overtone.evaluate.laws import Setting, deviation, laws
 from overtone.evaluate.results import Run
 from overtone.evaluate.tally import EARLY, Tally
 from overtone.evaluate.trajectories import Trajectories, coordinates
-from overtone.metrics import vrmse
-from overtone.schedules import Patch, Schedule
+from overtone.rollout import rollout
+from overtone.schedules import Choice, Patch, Schedule
 
 MAX_SAMPLES = 40
 
@@ -64,64 +63,82 @@ def roll_out(
     kept = sample_steps(steps)
     samples = torch.full((len(kept), len(domain.fields), *domain.shape), torch.nan)
     for rows in truth.batches(batch):
-        flight = _Flight(candidate, truth, rows, device)
-        for step in range(1, steps + 1):
-            frame = flight.advance(step, schedule, tally)
-            if step in kept and 0 in flight.rows:
-                samples[kept.index(step)] = frame[flight.rows.index(0)]
+        flight = _Flight(candidate, truth, rows, tally)
+        frames = rollout(
+            candidate.model,
+            flight.start.to(device),
+            steps=steps,
+            schedule=schedule,
+            on_blow_up="drop",
+            timed=True,
+        )
+        for step, predicted in enumerate(frames, start=1):
+            frame, alive = predicted.cpu(), frames.alive.nonzero()[:, 0].tolist()
+            assert frames.choice is not None
+            flight.record(step, frame, alive, frames.choice, frames.seconds)
+            if step in kept and 0 in rows:
+                samples[kept.index(step)] = frame[rows.index(0)]
             tick()
         tally.close(rows)
     return _summary(candidate, schedule, truth, tally, steps), samples
 
 
 class _Flight:
-    """The trajectories of one batch that have not blown up."""
+    """One batch on its way: which of its trajectories are left, and their laws.
 
-    def __init__(self, candidate: Candidate, truth: Trajectories, rows: list[int], device: str):
-        self.model, self.truth, self.rows = candidate.model, truth, rows
-        window = truth.window(rows, candidate.model.context, truth.first)
-        self.window = Window(window.fields.to(device), window.domain)
+    Attributes:
+        start: what the rollout starts from.
+    """
+
+    def __init__(self, candidate: Candidate, truth: Trajectories, rows: list[int], tally: Tally):
+        self.truth, self.rows, self.tally = truth, rows, tally
+        self.start = truth.window(rows, candidate.model.context, truth.first)
+        self.left = [*range(len(rows))]
         layout = truth.layout(rows[0])
         self.setting = Setting(
             dataset=truth.name,
-            domain=window.domain,
+            domain=self.start.domain,
             axes=layout.axes,
             parameters=tuple(truth.parameters(row) for row in rows),
-            coordinates=coordinates(truth.file(rows[0]), layout, window.domain.shape),
+            coordinates=coordinates(truth.file(rows[0]), layout, self.start.domain.shape),
         )
         self.measures = laws(self.setting)
-        before = _last_two(window.fields)
+        before = _last_two(self.start.fields)
         self.recent = before, before  # predictions and truths
 
-    def advance(self, step: int, schedule: Schedule, tally: Tally) -> Tensor:
-        """Predict and record the next step; frames `(B, C, *space)` of those that are left."""
-        if not self.rows:
-            return torch.empty(0)
-        predicted, seconds = timed_call(self.model, self.window, schedule(step - 1))
-        tally.record_seconds(step, seconds, len(self.rows))
-        frame, true = predicted.cpu(), self.truth.frame(self.rows, self.truth.first + step - 1)
-        error = vrmse(frame, true, ndim=true.dim() - 2)
-        good = frame.flatten(1).isfinite().all(dim=1) & error.isfinite().all(dim=1)
-        if not bool(good.all()):
-            tally.lose(step)
-            self._keep(good)
-            frame, true, error = frame[good], true[good], error[good]
-            predicted = predicted[good.to(predicted.device)]
-        if self.rows:
-            tally.record(step, self.rows, frame, true, error)
-            self._check_laws(step, frame, true, tally)
-            self.window = self.window.slide(predicted)
-        return frame
+    def record(
+        self, step: int, frame: Tensor, alive: list[int], choice: Choice, seconds: float
+    ) -> None:
+        """Compare a step with the truth.
 
-    def _keep(self, good: Tensor) -> None:
-        left = good.nonzero()[:, 0].tolist()
-        self.rows = [self.rows[i] for i in left]
-        self.window = Window(self.window.fields[left], self.window.domain)
-        self.recent = self.recent[0][left], self.recent[1][left]
-        self.setting = self.setting.keep(left)
-        self.measures = laws(self.setting) if left else {}
+        Args:
+            step: counted from 1.
+            frame: `(B, C, *space)`, NaN where a trajectory was lost.
+            alive: places in the batch of those that were not.
+            choice: patch and shift of the step.
+            seconds: what the model took for those that were left before.
+        """
+        if not self.left:
+            return
+        self.tally.record_seconds(step, seconds, len(self.left))
+        if len(alive) < len(self.left):
+            self.tally.lose(step)
+            self._keep(alive)
+        if not alive:
+            return
+        rows = [self.rows[place] for place in alive]
+        frame, true = frame[alive], self.truth.frame(rows, self.truth.first + step - 1)
+        self.tally.record(step, rows, frame, true, choice)
+        self._check_laws(step, rows, frame, true)
 
-    def _check_laws(self, step: int, frame: Tensor, true: Tensor, tally: Tally) -> None:
+    def _keep(self, alive: list[int]) -> None:
+        places = [self.left.index(place) for place in alive]
+        self.left = alive
+        self.recent = self.recent[0][places], self.recent[1][places]
+        self.setting = self.setting.keep(places)
+        self.measures = laws(self.setting) if alive else {}
+
+    def _check_laws(self, step: int, rows: list[int], frame: Tensor, true: Tensor) -> None:
         if not self.measures:
             return
         now = [
@@ -132,7 +149,7 @@ class _Flight:
             name: deviation(measure(now[0]), measure(now[1]))
             for name, measure in self.measures.items()
         }
-        tally.record_laws(step, self.rows, found)
+        self.tally.record_laws(step, rows, found)
         self.recent = now[0][:, 1:], now[1][:, 1:]
 
 
@@ -159,6 +176,7 @@ def _summary(
         fields=tally.fields,
         bsnmse=tally.bsnmse,
         harmonics=tally.harmonics,
+        seams=tally.seams,
         spectra=tally.spectra,
         physics=tally.physics,
         tokens=schedule.tokens(domain, steps),

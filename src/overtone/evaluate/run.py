@@ -1,9 +1,7 @@
 """The evaluation as a whole: models x data x schedules -> `Results` and `Samples`.
 
-Work that is spread over the cores of a CPU, one piece to a core.
-
-Small models keep one core busy and gain little from a second. So two rollouts side by side, with
-one thread of torch each, are done sooner than one after the other with two.
+Small models keep one core busy and gain little from a second. So several workers
+roll out side by side, with one thread of torch each, which is sooner done than one after the other.
 """
 
 from __future__ import annotations
@@ -32,11 +30,9 @@ from overtone.evaluate.results import Data, ModelResult, NextStep, Results, Run,
 from overtone.evaluate.rollouts import roll_out, sample_steps
 from overtone.evaluate.trajectories import Reading, Trajectories
 from overtone.files import fingerprint
+from overtone.progress import Tick
 from overtone.schedules import Patch, Schedule
 from overtone.version import machine
-
-Progress = Callable[[int, int, str], None]
-"""Called with what is done, what there is to do, and what is going on."""
 
 
 def evaluate(
@@ -51,7 +47,7 @@ def evaluate(
     device: str = "cpu",
     workers: int = 1,
     command: str = "",
-    progress: Progress | None = None,
+    progress: Tick | None = None,
     note: Note | None = None,
     **reading: Unpack[Reading],
 ) -> tuple[Results, Samples]:
@@ -84,12 +80,12 @@ def evaluate(
         truth.require_steps(steps)
         note = note or (lambda _: None)
         _compare_grids(candidates, truth, note)
-        job = _Job(truth, steps, batch, windows, seed, device, progress)
+        work = _Work(truth, steps, batch, windows, seed, device, progress)
         plans = [choose_schedules(c, schedules, truth.domain, steps, note) for c in candidates]
-        job.expect(plans)
-        data_part = _describe(truth, job)
+        work.expect(plans)
+        data_part = _describe(truth, work)
         results, predictions = [], {}
-        measured = job.measure(candidates, plans, workers)
+        measured = work.measure(candidates, plans, workers)
         for candidate, (singles, *runs) in zip(candidates, measured, strict=True):
             results.append(_result(candidate, singles, [run for run, _ in runs]))
             for run, frames in runs:
@@ -110,7 +106,7 @@ def evaluate(
 
 
 @dataclass
-class _Job:
+class _Work:
     """What all measurements share, and how far they are."""
 
     truth: Trajectories
@@ -119,7 +115,7 @@ class _Job:
     windows: int
     seed: int
     device: str
-    progress: Progress | None
+    progress: Tick | None
     done: int = 0
     total: int = 0
     patches: tuple[Patch, ...] = ()
@@ -151,6 +147,17 @@ class _Job:
         self, candidates: Sequence[Candidate], plans: Sequence[tuple[Schedule, ...]], workers: int
     ) -> list[list[Any]]:
         """For each candidate its next steps, and then run and frames of each schedule."""
+        options: dict[str, Any] = {"batch": self.batch, "seed": self.seed, "device": self.device}
+
+        def one(part: tuple[Candidate, Schedule | None]) -> Any:
+            candidate, schedule = part
+            what = f"{candidate.name}: {schedule or 'next step'}"
+            shared = options | {"tick": lambda: self.tell(what, 1)}
+            if schedule is None:
+                return next_steps(candidate, self.truth, windows=self.windows, **shared)
+            shared |= {"steps": self.steps, "patches": self.patches}
+            return roll_out(candidate, schedule, self.truth, **shared)
+
         for candidate in candidates:
             candidate.prepare(self.device)
         parts = [
@@ -158,25 +165,13 @@ class _Job:
             for candidate, plan in zip(candidates, plans, strict=True)
         ]
         if workers == 1:
-            return [[self._part(*part) for part in row] for row in parts]
+            return [[one(part) for part in row] for row in parts]
         for candidate in candidates:
             for patch in candidate.model.patches:
                 candidate.flops(self.truth.domain, patch)  # counting hooks into all threads
         flat = [(candidate.twin(), schedule) for row in parts for candidate, schedule in row]
-        found = iter(
-            spread_over_cores(lambda part: self._part(*part), flat, workers=workers, stop=self.stop)
-        )
+        found = iter(on_cores(one, flat, workers=workers, stop=self.stop))
         return [[next(found) for _ in row] for row in parts]
-
-    def _part(self, candidate: Candidate, schedule: Schedule | None) -> Any:
-        """Next steps if there is no schedule, else its run and frames."""
-        options: dict[str, Any] = {"batch": self.batch, "seed": self.seed, "device": self.device}
-        what = f"{candidate.name}: {schedule or 'next step'}"
-        options["tick"] = lambda: self.tell(what, 1)
-        if schedule is None:
-            return next_steps(candidate, self.truth, windows=self.windows, **options)
-        options |= {"steps": self.steps, "patches": self.patches}
-        return roll_out(candidate, schedule, self.truth, **options)
 
 
 def _result(
@@ -204,8 +199,8 @@ def _compare_grids(candidates: Sequence[Candidate], truth: Trajectories, note: N
             )
 
 
-def _describe(truth: Trajectories, job: _Job) -> Data:
-    job.tell("fingerprint of the data")
+def _describe(truth: Trajectories, work: _Work) -> Data:
+    work.tell("fingerprint of the data")
     return Data(
         name=truth.name,
         split=truth.folder.split,
@@ -239,7 +234,7 @@ def one_core() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def spread_over_cores(
+def on_cores(
     work: Callable[[Item], Result],
     items: Sequence[Item],
     *,

@@ -1,9 +1,8 @@
 """Running sums of a rollout: what is kept of every step is a few numbers, not its frames.
 
-A trajectory *blows up* at the first step whose frame, or its error, is not finite. From then on it
-has no numbers. At each step, averages are over the trajectories that are still there; an average
-over steps is infinite for a trajectory that blew up within them, so that losing one never makes a
-schedule look better.
+A trajectory *blows up* where `rollout` says so; from then on it has no numbers. At each step,
+averages are over the trajectories that are still there. An average over steps is infinite for a
+trajectory that blew up within them, so that losing one never makes a schedule look better.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from overtone.domain import Domain
+from overtone.domain import Domain, per_axis
 from overtone.errors import PatchError
 from overtone.evaluate.results import Estimate, Harmonics, ResidualSpectrum, estimate, estimates
 from overtone.metrics import (
@@ -23,11 +22,13 @@ from overtone.metrics import (
     bsnmse,
     isotropic_spectrum,
     seams,
+    vrmse,
+    worst_seams,
 )
 from overtone.metrics.artifacts.lattice import check_patch, patch_power
 from overtone.metrics.confidence import bootstrap
 from overtone.metrics.pointwise import EPSILON
-from overtone.schedules import Patch
+from overtone.schedules import Choice, Patch
 
 EARLY = 10
 """Steps of the short average."""
@@ -53,7 +54,8 @@ class Tally:
         self._errors = empty[..., None].repeat(1, 1, len(domain.fields))
         self._bands = empty[..., None].repeat(1, 1, len(BANDS))
         self._excess = {patch: empty.clone() for patch in self.patches}
-        self._seams = {patch: empty.clone() for patch in self.patches}
+        self._worst = {patch: empty.clone() for patch in self.patches}
+        self._seams = empty.clone()
         self._laws: dict[str, Tensor] = {}
         self._trackers: dict[int, HarmonicTracker] = {}
         self._pool = HarmonicPool()
@@ -61,17 +63,19 @@ class Tally:
         self._seconds = torch.zeros(2, steps, dtype=torch.float64)  # of all calls, and samples
         self.blow_up: int | None = None
 
-    def record(self, step: int, rows: Sequence[int], frame: Tensor, truth: Tensor, error: Tensor):
+    def record(
+        self, step: int, rows: Sequence[int], frame: Tensor, truth: Tensor, choice: Choice
+    ) -> None:
         """Take the frames of some trajectories after a step.
 
         Args:
             step: counted from 1.
             rows: which trajectories.
             frame, truth: `(B, C, *space)`, finite.
-            error: VRMSE, `(B, C)`, finite.
+            choice: patch and shift that the step was made with, one for each axis.
         """
-        ndim, place = self.domain.ndim, step - 1
-        self._errors[rows, place] = error.double()
+        ndim, place, periodic = self.domain.ndim, step - 1, self.domain.periodic
+        self._errors[rows, place] = vrmse(frame, truth, ndim=ndim).double()
         bands = bsnmse(frame.double(), truth.double(), ndim=ndim)
         self._bands[rows, place] = bands.mean(dim=1)
         truth = truth.double()
@@ -79,9 +83,12 @@ class Tally:
         residual = (frame.double() - truth) / scale
         if step in self._spectra:
             self._spectra[step].add(self.domain, residual, truth / scale)
-        for patch, found in self._seams.items():
-            jumps = seams(residual, patch, ndim=ndim, periodic=self.domain.periodic)
-            found[rows, place] = jumps.mean(dim=1)
+        if _has_borders(choice, self.domain):
+            own = seams(residual, choice.patch, ndim=ndim, periodic=periodic, shift=choice.shift)
+            self._seams[rows, place] = own.mean(dim=1)
+        for patch, found in self._worst.items():
+            worst = worst_seams(residual, patch, ndim=ndim, periodic=periodic)
+            found[rows, place] = worst.mean(dim=1)
         if self.patches:
             for row, sample in zip(rows, residual, strict=True):
                 self._tracker(row).update(sample)
@@ -147,10 +154,18 @@ class Tally:
                 p_value=seen.overall.p_value.item(),
                 share=seen.overall.share.item(),
                 cell=seen.fold.mean_square.tolist(),
-                seams=estimates(self._seams[patch][:, : len(seen.excess)], seed=self.seed),
+                worst_seams=estimates(self._worst[patch][:, : len(seen.excess)], seed=self.seed),
             )
             for patch, seen in self._pool.results().items()
         )
+
+    @property
+    def seams(self) -> tuple[Estimate, ...]:
+        """At each step, at the grid of that step; empty if no step's grid has borders."""
+        reached = len(self.vrmse)
+        if bool(self._seams.isnan().all()):
+            return ()
+        return estimates(self._seams[:, :reached], seed=self.seed)
 
     @property
     def spectra(self) -> tuple[ResidualSpectrum, ...]:
@@ -222,6 +237,12 @@ class _Spectra:
 def _over_steps(values: Tensor) -> Tensor:
     """Means `(N, K)` of `(N, steps, K)`; infinite where a trajectory blew up."""
     return values.mean(dim=1).nan_to_num(nan=torch.inf, posinf=torch.inf)
+
+
+def _has_borders(choice: Choice, domain: Domain) -> bool:
+    """Whether a step's grid has borders between patches, and cells within them."""
+    sizes = per_axis(choice.patch, domain.ndim, "patch")
+    return any(1 < size < cells for size, cells in zip(sizes, domain.shape, strict=True))
 
 
 def _can_judge(patch: Patch, domain: Domain) -> bool:

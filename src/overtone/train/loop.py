@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from overtone.data import WellFolder, collate
-from overtone.domain import Window
 from overtone.errors import TrainingDiverged
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
@@ -186,7 +185,7 @@ class Trainer:
             began = time.monotonic()
             window, target = next(batches)
             recent.waited += time.monotonic() - began
-            window = Window(window.fields.to(device, non_blocking=True), window.domain)
+            window = window.to(device, non_blocking=True)
             target = target.to(device, non_blocking=True)
             seed_torch(train.seed, self.progress.update, self.windows.share.part(turn))
             predict, causal = self.spread.predict, self.model.causal

@@ -32,7 +32,7 @@ from overtone.models.emulator import build
 from overtone.models.processors import PROCESSORS
 from overtone.models.storage import load_folder
 from overtone.normalize import change_share, typical_pace
-from overtone.progress import bars
+from overtone.progress import one_bar
 from overtone.solvers.datasets import build_system, generate
 from overtone.train.checkpoint import Checkpoint, Checkpoints
 from overtone.train.config import DataConfig, ModelConfig, RunConfig, load_config
@@ -99,18 +99,13 @@ def _train(
         raise ConfigError("train.precision=fp16 works with parallel.strategy=ddp; use bf16")
     checkpoint = _open_folder(config, folder, own, resume, overwrite, console)
     trainer = _prepare(config, folder, own, checkpoint, console)
-    return _run(trainer, folder, console)
-
-
-def _run(trainer: Trainer, folder: Path, console: Console) -> Outcome:
-    config, progress, own = trainer.config, trainer.progress, trainer.parts.ranks
     journal = None
     if own.first:
-        journal = Journal(folder, config.log, update=progress.update, name=folder.name)
+        journal = Journal(folder, config.log, update=trainer.progress.update, name=folder.name)
     budget = config.train
     by_updates = (budget.max_minutes, budget.max_cpu_minutes, budget.max_flops) == (None,) * 3
     total = config.num_updates if by_updates else 1000
-    start = progress.update if by_updates else int(trainer.done * total)
+    start = trainer.progress.update if by_updates else int(trainer.done * total)
     try:
         with Display(total, start, console, quiet=not own.first) as display:
             status = trainer.run(journal, display)
@@ -275,8 +270,7 @@ def data_folder(
     folder = cache_dir() / "data" / f"{wanted.system}-{digest}"
     if own is None or own.first:
         system = build_system(wanted.system, grid=wanted.grid, **wanted.settings)
-        with bars(console, transient=True) as progress:
-            task = progress.add_task(f"generating {wanted.system}", total=None)
+        with one_bar(f"generating {wanted.system}", console, transient=True) as tick:
             generate(
                 system,
                 folder,
@@ -285,7 +279,7 @@ def data_folder(
                 seed=wanted.seed,
                 per_file=wanted.per_file,
                 splits=wanted.splits,
-                progress=lambda n, m, _: progress.update(task, completed=n, total=m),
+                progress=lambda n, m, _: tick(n, m),
             )
     if own is not None:
         own.wait()

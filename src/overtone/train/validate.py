@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -88,12 +87,13 @@ class Validator:
         schedule = Cycle(*model.patches)
 
         def error(window: Window, target: Tensor) -> Tensor:
-            guarded = _Guarded(model)
-            frames = rollout(guarded, window, steps=target.shape[1], schedule=schedule)
+            # One rank must not stop while the others go on, so what blows up is held.
+            steps = target.shape[1]
+            frames = rollout(model, window, steps=steps, schedule=schedule, on_blow_up="hold")
             pairs = zip(frames, target.unbind(dim=1), strict=True)
             per_step = [vrmse(f, t, ndim=window.domain.ndim).mean(dim=-1) for f, t in pairs]
             mean = torch.stack(per_step).mean(dim=0)
-            return torch.where(guarded.bad, torch.full_like(mean, math.inf), mean)
+            return torch.where(frames.alive, mean, torch.inf)
 
         assert self.trajectories is not None
         return self._mean(self.trajectories, self.config.rollouts, error)
@@ -110,28 +110,12 @@ class Validator:
             batch = own[first : first + self.config.batch]
             window, target = collate([data[i] for i in batch])
             device = self.ranks.device
-            window = Window(window.fields.to(device), window.domain)
-            values = error(window, target.to(device)).nan_to_num(nan=math.inf, posinf=math.inf)
+            values = error(window.to(device), target.to(device)).nan_to_num(
+                nan=math.inf, posinf=math.inf
+            )
             total += float(values[: max(counted - first, 0)].double().sum())
         total, count = self.ranks.total([total, float(counted)])
         return total / count
-
-
-class _Guarded:
-    """A stepper that goes on with the frame before where a prediction is not finite.
-
-    One rank must not stop while the others go on, so a blow-up is remembered, not raised.
-    """
-
-    def __init__(self, model: Model):
-        self.model, self.context = model, model.context
-        self.bad = torch.tensor(False)
-
-    def __call__(self, window: Window, patch: Any, shift: Any = 0) -> Tensor:
-        frame = self.model(window, patch, shift)
-        bad = ~frame.isfinite().flatten(1).all(dim=1)
-        self.bad = self.bad.to(bad.device) | bad
-        return torch.where(bad.reshape(-1, *(1,) * (frame.dim() - 1)), window.fields[:, -1], frame)
 
 
 def spread(num: int, wanted: int) -> list[int]:
