@@ -1,7 +1,4 @@
-"""The report's tables.
-
-The table in the terminal.
-"""
+"""The report's tables, and the one in the terminal."""
 
 from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""The stack of blocks: attention by its formula, causality, shifts, and the memory it gives back."""
+"""The stack of blocks: attention by its formula, causality, shifts, and freed memory."""
 
 import subprocess
 import sys
