@@ -7,7 +7,7 @@ as one line and exits with code 2.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 INTERRUPTED = 130
 """Exit code of a command that was interrupted, as a shell has it for Ctrl-C."""
@@ -53,6 +53,26 @@ class ConfigError(OvertoneError):
 
 class TrainingDiverged(OvertoneError):
     """A loss or a gradient turned non-finite; the last good checkpoint is kept."""
+
+
+def require_one_of(
+    value: object,
+    known: Iterable[str],
+    name: str,
+    error: type[OvertoneError] = OvertoneError,
+) -> None:
+    """Refuse a value that is not a known one, with the nearest of those that are.
+
+    Args:
+        value: what was given.
+        known: what there is to choose from.
+        name: what the user calls it.
+        error: the exception to raise.
+    """
+    known = list(known)
+    if value not in known:
+        hint = suggest(str(value), known)
+        raise error(f"{name} is {value!r}; expected one of {', '.join(known)}{hint}")
 
 
 def suggest(name: str, known: Sequence[str]) -> str:

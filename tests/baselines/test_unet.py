@@ -1,7 +1,4 @@
-"""The U-Net's levels.
-
-ConvNeXt blocks.
-"""
+"""The U-Net's levels, and the blocks of its ConvNeXt sibling."""
 
 import pytest
 import torch

@@ -1,9 +1,4 @@
-"""The last frame, for ever.
-
-The last change, for ever.
-
-The solver behind a model's interface: restart identity, convergence, refusals.
-"""
+"""The last frame for ever, the last change for ever, and the solver behind a model's interface."""
 
 import pytest
 import torch

@@ -1,6 +1,6 @@
 """Arrays of any layout and Well files give the same frames, one at a time.
 
-Predictions and truths are lined up, or the reason why not is given.
+Predictions and truths are then lined up, or the reason why not is given.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The same dataset, local and remote."""
+"""The same dataset, local and remote, and how trajectories are shared by its splits."""
 
 import sys
 

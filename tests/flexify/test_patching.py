@@ -1,3 +1,5 @@
+"""The patch in use: chosen for a `with` block, checked, restored."""
+
 import pytest
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-""" """
+"""Position embeddings and bias tables keep what they say about places at every patch."""
 
 import itertools
 

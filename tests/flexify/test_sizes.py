@@ -1,3 +1,5 @@
+"""Numbers that a model has stored about its grid follow the patch."""
+
 import pytest
 import torch
 from torch import nn

@@ -1,3 +1,5 @@
+"""A flexible model behind the interface of all models."""
+
 import copy
 
 import pytest

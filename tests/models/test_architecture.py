@@ -1,3 +1,5 @@
+"""Every number of an architecture: set, saved, read again, refused."""
+
 import pytest
 
 import overtone as ot

@@ -1,6 +1,6 @@
 """The face that all models share, on the least model there is and on one of each kind.
 
-What models accept; the messages of refusals are tested with the models (test_emulator).
+What is refused is tested here; the messages of refusals with the models (test_emulator).
 """
 
 import json

@@ -1,7 +1,4 @@
-"""The whole model: identities, boundaries, gradients, precision, and refusals.
-
-Corrections cell by cell.
-"""
+"""The whole model: identities, boundaries, gradients, precision, refinement, and refusals."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-""" """
+"""Constants are made once for each device and precision, and stay exact."""
 
 import pytest
 import torch

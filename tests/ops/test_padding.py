@@ -1,3 +1,5 @@
+"""Padding, cropping and rolling by one function, and the markers of boundaries."""
+
 import torch
 import torch.nn.functional as F
 from hypothesis import given

@@ -63,7 +63,7 @@ def harmonics(patch, ndim, steps, size):
         p_value=1e-6 if size > 0.5 else 0.4,
         share=min(size / 2, 1.0),
         cell=cell(patch, ndim, size),
-        seams=tuple(estimate(size * 10 + 0.05 * step) for step in range(steps)),
+        worst_seams=tuple(estimate(size * 10 + 0.05 * step) for step in range(steps)),
     )
 
 
@@ -80,6 +80,7 @@ def run(schedule, size, *, ndim, steps, blow_up=None, spread=0.1):
         fields={"tracer": whole, "pressure": whole},
         bsnmse={band: estimate(size * f, spread) for band, f in BANDS.items()},
         harmonics=tuple(harmonics(p, ndim, length, size) for p in (4, 8, 16)),
+        seams=tuple(estimate(size * 8 + 0.05 * step) for step in range(length)),
         spectra=tuple(spectrum(step, size) for step in (1, 5, steps) if step <= length),
         physics={"divergence": tuple(estimate(size * step) for step in range(1, length + 1))},
         tokens=tokens,

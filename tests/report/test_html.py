@@ -1,7 +1,4 @@
-"""The page: well-formed, self-contained, safe.
-
-The report's folder.
-"""
+"""The page, well-formed, self-contained and safe; and the report's folder around it."""
 
 import json
 import math

@@ -1,7 +1,4 @@
-"""The report's tables.
-
-The table in the terminal.
-"""
+"""The report's tables, and the one in the terminal."""
 
 from rich.console import Console
 
@@ -55,13 +52,14 @@ def test_a_row_for_each_schedule_of_each_model(make_model, make_results):
             (line,) = [s for s in text.splitlines() if s.split()[:2] == [model.name, run.schedule]]
             cells = line.split()
             # The error of one step is that of a constant patch.
-            assert len(cells) == (9 if run.schedule.isdigit() else 8)
+            assert len(cells) == (10 if run.schedule.isdigit() else 9)
             errors = [f"{e.value:.4f}" for e in (run.vrmse_10, run.vrmse_all)]
             coarsest = run.harmonics[-1]
-            artifact = [f"{coarsest.overall:.1f}", f"{coarsest.seams[-1].value:.1f}"]
-            assert cells[-6:-1] == [*errors, *artifact, str(run.tokens)]
+            jumps = [run.seams[-1], coarsest.worst_seams[-1]]
+            artifact = [f"{coarsest.overall:.1f}", *(f"{jump.value:.1f}" for jump in jumps)]
+            assert cells[-7:-1] == [*errors, *artifact, str(run.tokens)]
     assert "0.27–0.33" in text  # of the first run, over ten steps
-    assert "of period 16" in text
+    assert "at harmonics of 16 cells" in text
     assert "blow-up" not in text
 
 

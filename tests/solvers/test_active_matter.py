@@ -1,6 +1,6 @@
 """The equations against their tensor form, growth rates, steady states and conservation.
 
-The tabulated closure against quadrature of the density it stands for.
+The tabulated closure is compared with quadrature of the density that it stands for.
 """
 
 import math

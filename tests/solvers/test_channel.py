@@ -1,6 +1,6 @@
 """The basis between walls: orthonormal, without divergence, with the exact rates of Stokes flow.
 
-Polynomials are treated exactly, smooth functions to spectral accuracy.
+Its polynomials are treated exactly, smooth functions to spectral accuracy.
 """
 
 import math

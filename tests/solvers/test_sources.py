@@ -1,7 +1,4 @@
-"""Exact cooling against closed forms, and its limits.
-
-The potential of isolated masses against closed forms.
-"""
+"""Exact cooling, and the gravity of isolated masses, against closed forms."""
 
 import math
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from overtone.domain import Domain
-from overtone.errors import OvertoneError, suggest
+from overtone.errors import OvertoneError, require_one_of
 
 if TYPE_CHECKING:
     from overtone.baselines.base import Baseline
@@ -41,23 +40,18 @@ def create(
         options: single numbers that differ from the size's; each class documents its own.
     """
     kind = find(name)
-    _one_of(size, kind.sizes, "size")
+    require_one_of(size, kind.sizes, "size")
+    known = kind.sizes["paper"]
     for option in options:
-        _one_of(option, kind.sizes["paper"], f"option of '{name}'")
+        if not known:
+            raise OvertoneError(f"option of '{name}' is {option!r}; it has no options")
+        require_one_of(option, known, f"option of '{name}'")
     make: Any = kind
     return make(domain=domain, context=context, **{**kind.sizes[size], **options}).eval()
 
 
 def find(name: str) -> type[Baseline]:
     """The class of a baseline."""
-    _one_of(name, BASELINES, "baseline")
+    require_one_of(name, BASELINES, "baseline")
     module, kind = BASELINES[name]
     return getattr(import_module(f"overtone.baselines.{module}"), kind)
-
-
-def _one_of(value: str, known: Iterable[str], what: str) -> None:
-    known = list(known)
-    if value in known:
-        return
-    expected = f"one of {', '.join(known)}" if known else "none: it has no options"
-    raise OvertoneError(f"{what} is {value!r}; expected {expected}{suggest(str(value), known)}")

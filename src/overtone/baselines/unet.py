@@ -1,21 +1,21 @@
-"""U-Net: convolutions on ever coarser grids and back, with a bridge on every level.
+"""U-Nets: convolutions on ever coarser grids and back, with a bridge on every level.
+
+The plain one, after Ronneberger, Fischer and Brox (2015), in the configuration of The Well's
+benchmark with 3 x 3 kernels, batch normalisation and tanh:
 
     down: two convolutions, halve the grid by maximum, twice the channels;
     up: double the grid by a transposed convolution, join the bridge, two convolutions.
 
-The idea is Ronneberger, Fischer and Brox (2015); the configuration that of The Well's benchmark:
-3 x 3 kernels, batch normalisation, tanh. A network of `levels` halvings commutes with shifts by
-2^levels cells on periodic domains.
-
-CNext-U-Net: a U-Net whose blocks are those of ConvNeXt.
-
-A block mixes space and channels apart, with a scaled residual:
+CNext-U-Net has the blocks of ConvNeXt (Liu et al., 2022) instead, which mix space and channels
+apart, with a scaled residual:
 
     x + γ · W₂ gelu(W₁ norm(depthwise 7 x 7 (x))),   four times the channels in between.
 
-ConvNeXt is Liu et al. (2022); the configuration and the way the stages are joined are those of The
-Well's benchmark: blocks come before the change of grid, so the bridges join on all grids but the
-finest, and the coarsest grid has the neck's blocks and the first up stage's.
+Its configuration, and the way the stages are joined, are again those of The Well's benchmark:
+blocks come before the change of grid, so the bridges join on all grids but the finest, and the
+coarsest grid has the neck's blocks and the first up stage's.
+
+A network of `levels` halvings commutes with shifts by 2^levels cells on periodic domains.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ from overtone.domain import Domain
 
 NORMS: dict[int, type[nn.Module]] = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d, 3: nn.BatchNorm3d}
 POOLS: dict[int, type[nn.Module]] = {1: nn.MaxPool1d, 2: nn.MaxPool2d, 3: nn.MaxPool3d}
+KERNEL = 7
+"""Cells along each axis that a ConvNeXt block's depthwise convolution reads."""
+EXPANSION = 4
+"""Channels within a ConvNeXt block's MLP, over those outside."""
 
 
 class UNet(Network):
@@ -86,23 +90,6 @@ class UNet(Network):
         for grow, block in zip(self.grow, self.up, strict=True):
             x = block(torch.cat([grow(x), bridges.pop()], dim=1))
         return self.head(x)
-
-
-def _two_convolutions(dim_in: int, dim_out: int, periodic: tuple[bool, ...]) -> nn.Sequential:
-    norm = NORMS[len(periodic)]
-    # A bias would be taken away by the normalisation that follows.
-    return nn.Sequential(
-        PaddedConv(dim_in, dim_out, 3, periodic, bias=False),
-        norm(dim_out),
-        nn.Tanh(),
-        PaddedConv(dim_out, dim_out, 3, periodic, bias=False),
-        norm(dim_out),
-        nn.Tanh(),
-    )
-
-
-EXPANSION = 4
-KERNEL = 7
 
 
 class CNextUNet(Network):
@@ -198,3 +185,16 @@ class Block(nn.Module):
         """From `(B, dim, *space)` to the same."""
         y = self.mlp(self.norm(self.depthwise(x).movedim(1, -1)))
         return x + (self.gamma * y).movedim(-1, 1)
+
+
+def _two_convolutions(dim_in: int, dim_out: int, periodic: tuple[bool, ...]) -> nn.Sequential:
+    norm = NORMS[len(periodic)]
+    # A bias would be taken away by the normalisation that follows.
+    return nn.Sequential(
+        PaddedConv(dim_in, dim_out, 3, periodic, bias=False),
+        norm(dim_out),
+        nn.Tanh(),
+        PaddedConv(dim_out, dim_out, 3, periodic, bias=False),
+        norm(dim_out),
+        nn.Tanh(),
+    )

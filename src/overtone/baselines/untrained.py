@@ -1,14 +1,14 @@
-"""Persistence: tomorrow is like today. The least that a model must beat.
+"""What needs no training and should be beaten: persistence, extrapolation, a coarser solver.
 
-Extrapolation: what changed will go on changing. Hard to beat for one step, useless for many.
+Persistence says that tomorrow is like today: the least that a model must beat. Extrapolation says
+that what changed will go on changing: hard to beat for one step, useless for many.
 
-The built-in solver on a coarser grid, with longer steps: the rival that emulators should beat.
-
-An emulator is worth its training only where it is more accurate than the solver at equal cost, or
-cheaper at equal error. This baseline puts the solver behind the interface of a model: take the last
-frame to a coarser grid, restart the solver from it, advance one frame, take the result back. Both
-ways are exact for the modes that the coarser grid resolves, so in a rollout nothing is lost by
-going to and fro; what the coarse grid's 2/3 rule does not keep is dropped once, at the start.
+The coarser solver is the rival that counts: an emulator is worth its training only where it is more
+accurate than the solver at equal cost, or cheaper at equal error. This baseline puts a built-in
+solver behind the interface of a model: take the last frame to a coarser grid, restart the solver
+from it, advance one frame in longer steps, take the result back. Both ways are exact for the modes
+that the coarser grid resolves, so in a rollout nothing is lost by going to and fro; what the coarse
+grid's 2/3 rule does not keep is dropped once, at the start.
 
 It needs to know the equations and their parameters, which a learned model does not; and one set of
 parameters holds for all that it is asked. Only periodic systems whose frames determine their state
@@ -33,6 +33,9 @@ from overtone.normalize import Statistics, statistics
 from overtone.ops.spectral import resample
 from overtone.solvers import SYSTEMS
 from overtone.solvers.spectral import SpectralSystem
+
+RESTARTED = tuple(name for name, kind in SYSTEMS.items() if issubclass(kind, SpectralSystem))
+"""The systems that can be restarted from a frame."""
 
 
 class Persistence(Baseline):
@@ -79,10 +82,6 @@ class Extrapolation(Baseline):
         stats = statistics(window.fields).last()
         before, last = window.fields[:, -2:-1], window.fields[:, -1:]
         return stats.change_between(before, last), stats
-
-
-RESTARTED = tuple(name for name, kind in SYSTEMS.items() if issubclass(kind, SpectralSystem))
-"""The systems that can be restarted from a frame."""
 
 
 class CoarseSolver(Baseline):

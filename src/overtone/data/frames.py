@@ -5,10 +5,9 @@ Arrays are described by a letter for each of their axes: `b` samples, `t` frames
 Without a description the order is that of `importing.py`: `(n, T, C, *S)`, or, where a file holds
 one array for each field, `(n, T, *S)` with `(D,)` at the end for vectors.
 
-A prediction and its truth, made comparable: the same grid, fields, samples and steps.
-
-Steps are counted from 1, the first frame that differs from the truth: the context frames that a
-rollout begins with are no prediction.
+`match` makes a prediction and its truth comparable: the same grid, fields, samples and steps. Steps
+are counted from 1, the first frame that differs from the truth: the context frames that a rollout
+begins with are not predictions.
 """
 
 from __future__ import annotations
@@ -24,13 +23,16 @@ import torch
 from torch import Tensor
 
 from overtone.data.importing import FORMATS, open_arrays
-from overtone.data.location import SUFFIXES, Location, find_splits, hdf5_files, suggest
+from overtone.data.location import SUFFIXES, Location, find_splits, hdf5_files
 from overtone.data.well import WellFolder
 from overtone.domain import Domain
-from overtone.errors import DataError
+from overtone.errors import DataError, suggest
 
 SPACE = "xyz"
 LETTERS = "btc" + SPACE
+
+Picks = tuple[list[int], list[int]]
+"""Which channels are compared: those of the prediction, and those of the truth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,96 @@ def choose_split(path: str | Path) -> str:
         return "test"
     splits = list(find_splits(place))
     return splits[0] if len(splits) == 1 else "test"
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Frames of a prediction next to those of the truth. Built by `match`.
+
+    Attributes:
+        prediction, truth: where the frames come from.
+        fields: names of the channels that are compared.
+        picks: where these channels are in the prediction and in the truth.
+        start: the first frame that is compared.
+        lengths: for each trajectory, how many frames are compared.
+        notes: what was left out, and why.
+    """
+
+    prediction: Frames
+    truth: Frames
+    fields: tuple[str, ...]
+    picks: Picks
+    start: int
+    lengths: tuple[int, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def num(self) -> int:
+        """Number of trajectories."""
+        return len(self.lengths)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps of the longest trajectory."""
+        return max(self.lengths)
+
+    def read(self, sample: int, step: int) -> tuple[Tensor, Tensor]:
+        """Prediction and truth at a step (from 1), each `(C, *space)`, float64.
+
+        Raises:
+            DataError: the truth is not finite.
+        """
+        frame = self.start + step - 1
+        predicted = self.prediction.read(sample, frame)[self.picks[0]]
+        true = self.truth.read(sample, frame)[self.picks[1]]
+        if not bool(true.isfinite().all()):
+            raise DataError(
+                f"the truth '{self.truth.name}' holds values that are NaN or infinite in sample "
+                f"{sample}, frame {frame}; give one that is finite"
+            )
+        return predicted, true
+
+
+def match(prediction: Frames, truth: Frames, *, field: str | None = None) -> Pair:
+    """Line up a prediction with its truth.
+
+    Args:
+        prediction: what a model made.
+        truth: what it should have been.
+        field: name of the one field (all its components) or channel to compare; all if None.
+
+    Raises:
+        DataError: they differ in what can't be mended, or the prediction is the truth.
+    """
+    if prediction.shape != truth.shape:
+        raise DataError(
+            f"the prediction '{prediction.name}' lies on a grid of {prediction.shape} cells, the "
+            f"truth '{truth.name}' on {truth.shape}; they must be the same. For arrays, --layout "
+            "says which axes are cells"
+        )
+    if len(prediction.lengths) != len(truth.lengths):
+        raise DataError(
+            f"the prediction '{prediction.name}' has {len(prediction.lengths)} samples, the truth "
+            f"'{truth.name}' has {len(truth.lengths)}; they must be the same ones in the same order"
+        )
+    notes: list[str] = []
+    names, picks = _fields(prediction, truth, notes)
+    if field is not None:
+        names, picks = _choose(names, picks, field)
+    both = list(zip(prediction.lengths, truth.lengths, strict=True))
+    lengths = [min(pair) for pair in both]
+    for who, index in (("prediction", 0), ("truth", 1)):
+        if any(pair[index] < pair[1 - index] for pair in both):
+            notes.append(
+                f"The {who} is the shorter one: {max(lengths)} frames of "
+                f"{max(pair[1 - index] for pair in both)} are compared."
+            )
+    pair = Pair(prediction, truth, names, picks, 0, tuple(lengths), ())
+    start = _first_difference(pair)
+    if start:
+        notes.append(f"The first {start} frames equal the truth (context) and are left out.")
+    lengths = [max(0, length - start) for length in lengths]
+    return Pair(prediction, truth, names, picks, start, tuple(lengths), tuple(notes))
 
 
 def _from_arrays(arrays: Mapping[str, Any], layout: str | None, path: Path) -> Frames:
@@ -219,99 +311,6 @@ def _space(axes: str) -> str:
 
 def _shapes(arrays: Mapping[str, Any]) -> str:
     return ", ".join(f"{name or 'an array'} {tuple(a.shape)}" for name, a in arrays.items())
-
-
-@dataclass(frozen=True, eq=False)
-class Pair:
-    """Frames of a prediction next to those of the truth. Built by `match`.
-
-    Attributes:
-        prediction, truth: where the frames come from.
-        fields: names of the channels that are compared.
-        picks: for prediction and truth, which of their channels these are.
-        start: the first frame that is compared.
-        lengths: for each trajectory, how many frames are compared.
-        notes: what was left out, and why.
-    """
-
-    prediction: Frames
-    truth: Frames
-    fields: tuple[str, ...]
-    picks: tuple[list[int], list[int]]
-    start: int
-    lengths: tuple[int, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def num(self) -> int:
-        """Number of trajectories."""
-        return len(self.lengths)
-
-    @property
-    def steps(self) -> int:
-        """Number of steps of the longest trajectory."""
-        return max(self.lengths)
-
-    def read(self, sample: int, step: int) -> tuple[Tensor, Tensor]:
-        """Prediction and truth at a step (from 1), each `(C, *space)`, float64.
-
-        Raises:
-            DataError: the truth is not finite.
-        """
-        frame = self.start + step - 1
-        predicted = self.prediction.read(sample, frame)[self.picks[0]]
-        true = self.truth.read(sample, frame)[self.picks[1]]
-        if not bool(true.isfinite().all()):
-            raise DataError(
-                f"the truth '{self.truth.name}' holds values that are NaN or infinite in sample "
-                f"{sample}, frame {frame}; give one that is finite"
-            )
-        return predicted, true
-
-
-def match(prediction: Frames, truth: Frames, *, field: str | None = None) -> Pair:
-    """Line up a prediction with its truth.
-
-    Args:
-        prediction: what a model made.
-        truth: what it should have been.
-        field: name of the one field (all its components) or channel to compare; all if None.
-
-    Raises:
-        DataError: they differ in what can't be mended, or the prediction is the truth.
-    """
-    if prediction.shape != truth.shape:
-        raise DataError(
-            f"the prediction '{prediction.name}' lies on a grid of {prediction.shape} cells, the "
-            f"truth '{truth.name}' on {truth.shape}; they must be the same. For arrays, --layout "
-            "says which axes are cells"
-        )
-    if len(prediction.lengths) != len(truth.lengths):
-        raise DataError(
-            f"the prediction '{prediction.name}' has {len(prediction.lengths)} samples, the truth "
-            f"'{truth.name}' has {len(truth.lengths)}; they must be the same ones in the same order"
-        )
-    notes: list[str] = []
-    names, picks = _fields(prediction, truth, notes)
-    if field is not None:
-        names, picks = _choose(names, picks, field)
-    both = list(zip(prediction.lengths, truth.lengths, strict=True))
-    lengths = [min(pair) for pair in both]
-    for who, index in (("prediction", 0), ("truth", 1)):
-        if any(pair[index] < pair[1 - index] for pair in both):
-            notes.append(
-                f"The {who} is the shorter one: {max(lengths)} frames of "
-                f"{max(pair[1 - index] for pair in both)} are compared."
-            )
-    pair = Pair(prediction, truth, names, picks, 0, tuple(lengths), ())
-    start = _first_difference(pair)
-    if start:
-        notes.append(f"The first {start} frames equal the truth (context) and are left out.")
-    lengths = [max(0, length - start) for length in lengths]
-    return Pair(prediction, truth, names, picks, start, tuple(lengths), tuple(notes))
-
-
-Picks = tuple[list[int], list[int]]
 
 
 def _fields(prediction: Frames, truth: Frames, notes: list[str]) -> tuple[tuple[str, ...], Picks]:

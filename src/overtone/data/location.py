@@ -2,9 +2,8 @@
 
 A path with a scheme (`hf://`, `s3://`, `https://`, `memory://`) goes through fsspec, which is
 imported only then. A `Location` is plain data, so that a dataset can be sent to worker processes;
-every process opens its own files.
-
-How many trajectories go into train, valid and test.
+every process opens its own files. Files lie in a folder for each split; `split_counts` says how
+many trajectories each gets when a dataset is made.
 """
 
 from __future__ import annotations
@@ -214,12 +213,6 @@ def hdf5_files(place: Location) -> list[Location]:
     ]
 
 
-def _hint(split: str, splits: list[str]) -> str:
-    if not splits:
-        return f"; expected HDF5 files in it or in its data/{split}"
-    return f"; it has {', '.join(splits)}" + suggest(split, splits)
-
-
 def split_counts(num: int, fractions: Sequence[float]) -> dict[str, int]:
     """Numbers of trajectories that add up to `num`.
 
@@ -248,3 +241,9 @@ def split_counts(num: int, fractions: Sequence[float]) -> dict[str, int]:
         short = [num * fraction - n for fraction, n in zip(fractions, counts, strict=True)]
         counts[short.index(max(short))] += 1
     return dict(zip(SPLITS, counts, strict=True))
+
+
+def _hint(split: str, splits: list[str]) -> str:
+    if not splits:
+        return f"; expected HDF5 files in it or in its data/{split}"
+    return f"; it has {', '.join(splits)}" + suggest(split, splits)

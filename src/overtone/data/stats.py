@@ -1,13 +1,12 @@
 """`stats.yaml`: mean, std and rms of each field and component, and of its change between frames.
 
-One streaming pass over the training split in float64. Two sets of values with counts n, means m
-and sums of squared deviations M2 are merged by (Chan, Golub and LeVeque, 1979)
+One streaming pass over the training split in float64, a block of frames at a time, so that files
+may be of any size. Two sets of values with counts n, means m and sums of squared deviations M2 are
+merged by (Chan, Golub and LeVeque, 1979)
 
     m = m_a + δ n_b / n,    M2 = M2_a + M2_b + δ² n_a n_b / n,    δ = m_b - m_a,  n = n_a + n_b,
 
 which does not cancel when the mean is large. Variances are divided by n, as in The Well.
-
-Reading everything, a little at a time: for statistics and checks of files of any size.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ from overtone.files import replacing
 
 NAMES = ("mean", "std", "rms")
 ALL_NAMES = (*NAMES, *(f"{name}_delta" for name in NAMES))
+BLOCK_BYTES = 32_000_000
+"""Size of what is read at a time."""
 
 
 @dataclass
@@ -135,26 +136,6 @@ def load_stats(place: Location) -> dict[str, Any]:
     return stats
 
 
-def _add_field(opened: OpenFile, spec: FieldSpec, values: Moments, changes: Moments) -> None:
-    previous, trajectory = None, -1
-    for block in scan(opened, spec):
-        if not bool(block.values.isfinite().all()):
-            raise DataError(
-                f"'{opened.place.path}': field '{spec.name}' of trajectory {block.trajectory} has "
-                "values that are NaN or infinite; `overtone data check` says where"
-            )
-        values.add(block.values)
-        if spec.time_varying:
-            joined = block.values
-            if block.trajectory == trajectory and previous is not None:
-                joined = torch.cat([previous, joined], dim=1)
-            changes.add(joined.diff(dim=1))
-            previous, trajectory = block.values[:, -1:], block.trajectory
-
-
-BLOCK_BYTES = 32_000_000
-
-
 @dataclass(frozen=True)
 class Block:
     """Consecutive frames of one field.
@@ -184,3 +165,20 @@ def scan(opened: OpenFile, spec: FieldSpec) -> Iterator[Block]:
             values = torch.empty(components, count, *layout.shape, dtype=torch.float64)
             opened.read(spec, trajectory, steps, values)
             yield Block(trajectory, start, values)
+
+
+def _add_field(opened: OpenFile, spec: FieldSpec, values: Moments, changes: Moments) -> None:
+    previous, trajectory = None, -1
+    for block in scan(opened, spec):
+        if not bool(block.values.isfinite().all()):
+            raise DataError(
+                f"'{opened.place.path}': field '{spec.name}' of trajectory {block.trajectory} has "
+                "values that are NaN or infinite; `overtone data check` says where"
+            )
+        values.add(block.values)
+        if spec.time_varying:
+            joined = block.values
+            if block.trajectory == trajectory and previous is not None:
+                joined = torch.cat([previous, joined], dim=1)
+            changes.add(joined.diff(dim=1))
+            previous, trajectory = block.values[:, -1:], block.trajectory

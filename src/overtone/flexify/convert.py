@@ -14,7 +14,7 @@ from typing import Any
 from torch import nn
 
 from overtone.domain import BoundarySpec, Domain, per_axis
-from overtone.errors import OvertoneError, PatchError
+from overtone.errors import OvertoneError, PatchError, require_one_of
 from overtone.flexify.layers import RowOrder, WriteRows, read_patches, write_patches
 from overtone.flexify.modules import (
     Attachment,
@@ -142,10 +142,8 @@ def _patching(
     boundaries: BoundarySpec,
     grid: tuple[int, ...] | None,
 ) -> Patching:
-    if mode not in MODES:
-        raise OvertoneError(f"mode is {mode!r}; expected one of {MODES}")
-    if rule not in DECODER_RULES:
-        raise OvertoneError(f"rule is {rule!r}; expected one of {DECODER_RULES}")
+    require_one_of(mode, MODES, "mode")
+    require_one_of(rule, DECODER_RULES, "rule")
     given = [patches] if isinstance(patches, int) else list(patches)
     sizes = dict.fromkeys([per_axis(patch, len(base), "patch") for patch in given] + [base])
     if not given:

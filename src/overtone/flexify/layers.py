@@ -5,11 +5,11 @@ or a `Linear` that gives each token all values of its patch. That one is a trans
 too, whose kernel is written in rows; only the order of the rows differs between models, and that
 is what `RowOrder` is told.
 
-- CKM: the kernel is resized to the patch, as in `models/tokenizers/modulation.py`.
+- CKM: the kernel is resized to the patch, as in `tokenizers/modulation.py`.
 - CSM: the kernel stays, the stride is the patch. The input is padded (encoder) or the tokens are
-  (decoder) so that every token and cell has all its taps, as in `models/tokenizers/convolution.py`.
+  (decoder) so that every token and cell has all its taps, as in `tokenizers/convolution.py`.
 
-A bias for each cell of a patch, as a `Linear` has, is no output of a kernel: it is interpolated
+A bias for each cell of a patch, as a `Linear` has, does not come from a kernel: it is interpolated
 (CKM), or averaged over the taps that meet in a cell (CSM).
 """
 

@@ -1,8 +1,8 @@
-"""Finding the layers to make flexible, and saying what there is when they are not found.
+"""The layers of somebody's model: finding those to make flexible, and making them so.
 
-Changing what a module computes without changing what it is.
+A layer is named by the user; where the name is wrong, the error says which layers could be meant.
 
-A module is made flexible by giving it a subclass of its own class, made on the spot. The subclass
+It is made flexible by giving it a subclass of its own class, made on the spot. The subclass
 replaces `forward`, or turns some attributes (parameters, buffers, stored sizes) into properties
 that answer for the patch in use. The module keeps its identity, parameters, hooks and state dict;
 `isinstance` still holds; `copy` and `pickle` work, as the subclass is made again from the original
@@ -25,6 +25,13 @@ from overtone.flexify.patching import ATTACHED, Patching
 from overtone.models.base import short_patch
 
 MOST_LISTED = 8
+"""Layers that an error names."""
+
+Computation = Callable[[Any, Tensor, Patching], Tensor]
+"""A module's forward at a patch other than its base."""
+
+View = Callable[[Any, Patching], Any]
+"""From an attribute's own value to its value at a patch other than the base."""
 
 
 def find_encoder(model: nn.Module, name: str) -> Any:
@@ -87,53 +94,6 @@ def describe_candidates(model: nn.Module) -> str:
     return f"{found} Decoders found: {_list(decoders) or 'none'}"
 
 
-def _named(model: nn.Module, name: str, role: str) -> nn.Module:
-    modules = dict(model.named_modules())
-    if name not in modules or not name:
-        raise OvertoneError(
-            f"{role} '{name}' is no layer of {type(model).__name__}{suggest(name, list(modules))}. "
-            f"{describe_candidates(model)}"
-        )
-    return modules[name]
-
-
-def _require_patches(module: Any, name: str, role: str, model: nn.Module) -> None:
-    kernel, stride = tuple(module.kernel_size), tuple(module.stride)
-    if kernel != stride:
-        raise PatchError(
-            f"{role} '{name}' has kernel {kernel} and stride {stride}; expected stride = kernel. "
-            f"{describe_candidates(model)}"
-        )
-    extra = [*module.output_padding] if isinstance(module, ConvTranspose) else []
-    if module.padding in ("valid", "same"):
-        padded = module.padding == "same"
-    else:
-        padded = any([*module.padding, *extra])
-    if padded or any(step != 1 for step in module.dilation):
-        raise PatchError(
-            f"{role} '{name}' has padding {module.padding} and dilation {module.dilation}; patches "
-            "that tile the grid need padding 0 and dilation 1"
-        )
-
-
-def _describe(name: str, module: Any) -> str:
-    kernel, stride = short_patch(tuple(module.kernel_size)), short_patch(tuple(module.stride))
-    return f"'{name}' ({type(module).__name__}, kernel {kernel}, stride {stride})"
-
-
-def _list(items: Iterable[str]) -> str:
-    items = list(items)
-    more = [f"and {len(items) - MOST_LISTED} more"] if len(items) > MOST_LISTED else []
-    return ", ".join(items[:MOST_LISTED] + more)
-
-
-Computation = Callable[[Any, Tensor, Patching], Tensor]
-"""A module's forward at a patch other than its base."""
-
-View = Callable[[Any, Patching], Any]
-"""From an attribute's own value to its value at a patch other than the base."""
-
-
 @dataclass(eq=False)
 class Attachment:
     """What was attached to a module: its computation, and views of its attributes by name."""
@@ -179,6 +139,46 @@ def flexible_class(base: type, names: tuple[str, ...], computes: bool) -> type:
     namespace |= {"extra_repr": extra_repr, "__reduce_ex__": __reduce_ex__}
     namespace["__module__"] = base.__module__
     return type(f"Flexible{base.__name__}", (base,), namespace)
+
+
+def _named(model: nn.Module, name: str, role: str) -> nn.Module:
+    modules = dict(model.named_modules())
+    if name not in modules or not name:
+        raise OvertoneError(
+            f"{role} '{name}' is not a layer of {type(model).__name__}"
+            f"{suggest(name, list(modules))}. {describe_candidates(model)}"
+        )
+    return modules[name]
+
+
+def _require_patches(module: Any, name: str, role: str, model: nn.Module) -> None:
+    kernel, stride = tuple(module.kernel_size), tuple(module.stride)
+    if kernel != stride:
+        raise PatchError(
+            f"{role} '{name}' has kernel {kernel} and stride {stride}; expected stride = kernel. "
+            f"{describe_candidates(model)}"
+        )
+    extra = [*module.output_padding] if isinstance(module, ConvTranspose) else []
+    if module.padding in ("valid", "same"):
+        padded = module.padding == "same"
+    else:
+        padded = any([*module.padding, *extra])
+    if padded or any(step != 1 for step in module.dilation):
+        raise PatchError(
+            f"{role} '{name}' has padding {module.padding} and dilation {module.dilation}; patches "
+            "that tile the grid need padding 0 and dilation 1"
+        )
+
+
+def _describe(name: str, module: Any) -> str:
+    kernel, stride = short_patch(tuple(module.kernel_size)), short_patch(tuple(module.stride))
+    return f"'{name}' ({type(module).__name__}, kernel {kernel}, stride {stride})"
+
+
+def _list(items: Iterable[str]) -> str:
+    items = list(items)
+    more = [f"and {len(items) - MOST_LISTED} more"] if len(items) > MOST_LISTED else []
+    return ", ".join(items[:MOST_LISTED] + more)
 
 
 def _blank(base: type, names: tuple[str, ...], computes: bool) -> Any:

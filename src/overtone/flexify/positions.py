@@ -1,6 +1,7 @@
-"""Learned absolute position embeddings, resized to the token grid of the patch in use.
+"""What a model has learned about places, resized to the token grid of the patch in use.
 
-An embedding holds one vector for each token of the base patch's grid, in one of three layouts:
+Absolute position embeddings hold one vector for each token of the base patch's grid, in one of
+three layouts:
 
 - `"tokens"`: `(1, prefix + N, D)`, tokens in row-major order behind class and register tokens;
 - `"last"`: `(1, *grid, D)`; `"first"`: `(1, D, *grid)`; each also without the leading 1.
@@ -8,16 +9,13 @@ An embedding holds one vector for each token of the base patch's grid, in one of
 They are samples of a field on the domain, so another grid gets that field's (cubic, antialiased)
 interpolation. Prefix tokens have no place and stay as they are.
 
-Relative-position bias tables whose window is the whole token grid.
-
-Such a table (Swin, BEiT) has one row for each displacement between two tokens of a window of
-`w` tokens along an axis, `-(w - 1) … w - 1`, and an index that tells each pair of tokens its row.
-
-Where the window is a part of the grid (Swin), a patch changes the number of windows and not their
-size: nothing to do. Where it is the whole grid (BEiT), the window grows with the number of tokens.
-A displacement of `d'` tokens at one patch is `d = d' · w / w'` tokens at the base, the same
-distance in the domain; the table is interpolated linearly there, and the index made anew. Rows at
-the end that stand for pairs with a class token stay as they are.
+Relative-position bias tables (Swin, BEiT) have one row for each displacement between two tokens of
+a window of `w` tokens along an axis, `-(w - 1) … w - 1`, and an index that tells each pair of
+tokens its row. Where the window is a part of the grid (Swin), a patch changes the number of windows
+and not their size: nothing to do. Where it is the whole grid (BEiT), the window grows with the
+number of tokens. A displacement of `d'` tokens at one patch is `d = d' · w / w'` tokens at the
+base, the same distance in the domain; the table is interpolated linearly there, and the index made
+anew. Rows at the end that stand for pairs with a class token stay as they are.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from overtone.errors import PatchError, suggest
+from overtone.errors import PatchError, require_one_of, suggest
 from overtone.flexify.modules import View
 from overtone.flexify.patching import Patching
 from overtone.flexify.sizes import StoredCount, StoredGrid
@@ -40,6 +38,8 @@ from overtone.ops.constants import constant
 from overtone.ops.resize import interpolate
 
 LAYOUTS = ("tokens", "first", "last")
+CLASS_ROWS = 3
+"""Rows for class to token, token to class, and class to class."""
 
 _NAMES = re.compile(r"pos(ition(al)?)?_?(emb|enc)|(^|_)pe$|^pos$")
 _OTHER_NAMES = re.compile(r"temporal|time|relative|^rel_|_rel_|rotary|rope")
@@ -135,95 +135,6 @@ def grid_of(views: Mapping[str, PositionView], model: nn.Module, ndim: int) -> s
     return grids
 
 
-def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    yield from model.named_parameters()
-    yield from model.named_buffers()
-
-
-def _find_named(
-    tensors: Mapping[str, Tensor], layouts: Mapping[str, str], ndim: int
-) -> dict[str, PositionView]:
-    found: dict[str, PositionView] = {}
-    for pattern, layout in layouts.items():
-        if layout not in LAYOUTS:
-            raise PatchError(f"embeddings[{pattern!r}] is {layout!r}; expected one of {LAYOUTS}")
-        names = [name for name in tensors if fnmatchcase(name, pattern)]
-        if not names:
-            raise PatchError(
-                f"embeddings names {pattern!r}, which no parameter or buffer of the model has"
-                f"{suggest(pattern, list(tensors))}"
-            )
-        for name in names:
-            _require_shape(name, tuple(tensors[name].shape), layout, ndim)
-            found[name] = _view(name, layout, None)
-    return found
-
-
-def _layout(
-    name: str,
-    shape: tuple[int, ...],
-    grid: tuple[int, ...] | None,
-    *,
-    ndim: int,
-    width: int,
-    prefixes: tuple[int, ...],
-) -> str | None:
-    """The layout of an embedding, `None` where it is none of these tokens."""
-    flat = len(shape) == 2 or (len(shape) == 3 and shape[0] == 1)
-    core, before = shape[-ndim - 1 :], shape[: -ndim - 1]
-    last = first = False
-    if len(core) == ndim + 1 and before in ((), (1,)) and (ndim == 1 or not flat):
-        last = core[:-1] == grid if grid else core[-1] == width
-        first = core[1:] == grid if grid else core[0] == width
-    if last and first:
-        raise PatchError(
-            f"the shape {shape} of '{name}' can be read with its channels first or last; say which "
-            f"with flexify(..., embeddings={{'{name}': 'first'}}) or 'last'"
-        )
-    if flat and not first:
-        fits = grid is None or shape[-2] - math.prod(grid) in prefixes
-        return "tokens" if fits else None
-    return "last" if last else "first" if first else None
-
-
-def _view(name: str, layout: str, prefixes: tuple[int, ...] | None) -> PositionView:
-    if layout == "tokens":
-        return TokenPositions(name, prefixes)
-    return GridPositions(last=layout == "last")
-
-
-def _prefixes(model: nn.Module, name: str) -> tuple[int, ...]:
-    """None, a class token, or as many as the owner of the embedding says."""
-    owner = model.get_submodule(name.rpartition(".")[0])
-    return (0, 1, int(getattr(owner, "num_prefix_tokens", 0)))
-
-
-def _require_shape(name: str, shape: tuple[int, ...], layout: str, ndim: int) -> None:
-    num_axes = 2 if layout == "tokens" else ndim + 1
-    if len(shape) < num_axes or any(size != 1 for size in shape[:-num_axes]):
-        forms = {"tokens": "(1, N, D)", "first": "(1, D, *grid)", "last": "(1, *grid, D)"}
-        raise PatchError(
-            f"embeddings takes '{name}' for the layout '{layout}', {forms[layout]}; its shape is "
-            f"{shape} and the model has {ndim} spatial axes"
-        )
-
-
-def _require_room(name: str, value: Tensor, prefix: int, grid: tuple[int, ...]) -> None:
-    if prefix < 0:
-        raise PatchError(
-            f"'{name}' has shape {tuple(value.shape)}, too few for the grid of {grid} tokens at "
-            "the base patch; give flexify(..., grid=...) the grid it was learned on"
-        )
-
-
-def _resize(kernel: Tensor, patching: Patching) -> Tensor:
-    return interpolate(kernel, patching.tokens, antialias=True)
-
-
-CLASS_ROWS = 3
-"""Rows for class to token, token to class, and class to class."""
-
-
 @dataclass(frozen=True)
 class BiasTable:
     """View of a table `(rows, heads)`."""
@@ -301,3 +212,87 @@ def displacement_index(window: tuple[int, ...], class_token: bool) -> Tensor:
     full[:, 0] = num_rows - 2
     full[0, 0] = num_rows - 1
     return full
+
+
+def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    yield from model.named_parameters()
+    yield from model.named_buffers()
+
+
+def _find_named(
+    tensors: Mapping[str, Tensor], layouts: Mapping[str, str], ndim: int
+) -> dict[str, PositionView]:
+    found: dict[str, PositionView] = {}
+    for pattern, layout in layouts.items():
+        require_one_of(layout, LAYOUTS, f"embeddings[{pattern!r}]", PatchError)
+        names = [name for name in tensors if fnmatchcase(name, pattern)]
+        if not names:
+            raise PatchError(
+                f"embeddings names {pattern!r}, which no parameter or buffer of the model has"
+                f"{suggest(pattern, list(tensors))}"
+            )
+        for name in names:
+            _require_shape(name, tuple(tensors[name].shape), layout, ndim)
+            found[name] = _view(name, layout, None)
+    return found
+
+
+def _layout(
+    name: str,
+    shape: tuple[int, ...],
+    grid: tuple[int, ...] | None,
+    *,
+    ndim: int,
+    width: int,
+    prefixes: tuple[int, ...],
+) -> str | None:
+    """The layout of an embedding, `None` where it is none of these tokens."""
+    flat = len(shape) == 2 or (len(shape) == 3 and shape[0] == 1)
+    core, before = shape[-ndim - 1 :], shape[: -ndim - 1]
+    last = first = False
+    if len(core) == ndim + 1 and before in ((), (1,)) and (ndim == 1 or not flat):
+        last = core[:-1] == grid if grid else core[-1] == width
+        first = core[1:] == grid if grid else core[0] == width
+    if last and first:
+        raise PatchError(
+            f"the shape {shape} of '{name}' can be read with its channels first or last; say which "
+            f"with flexify(..., embeddings={{'{name}': 'first'}}) or 'last'"
+        )
+    if flat and not first:
+        fits = grid is None or shape[-2] - math.prod(grid) in prefixes
+        return "tokens" if fits else None
+    return "last" if last else "first" if first else None
+
+
+def _view(name: str, layout: str, prefixes: tuple[int, ...] | None) -> PositionView:
+    if layout == "tokens":
+        return TokenPositions(name, prefixes)
+    return GridPositions(last=layout == "last")
+
+
+def _prefixes(model: nn.Module, name: str) -> tuple[int, ...]:
+    """None, a class token, or as many as the owner of the embedding says."""
+    owner = model.get_submodule(name.rpartition(".")[0])
+    return (0, 1, int(getattr(owner, "num_prefix_tokens", 0)))
+
+
+def _require_shape(name: str, shape: tuple[int, ...], layout: str, ndim: int) -> None:
+    num_axes = 2 if layout == "tokens" else ndim + 1
+    if len(shape) < num_axes or any(size != 1 for size in shape[:-num_axes]):
+        forms = {"tokens": "(1, N, D)", "first": "(1, D, *grid)", "last": "(1, *grid, D)"}
+        raise PatchError(
+            f"embeddings takes '{name}' for the layout '{layout}', {forms[layout]}; its shape is "
+            f"{shape} and the model has {ndim} spatial axes"
+        )
+
+
+def _require_room(name: str, value: Tensor, prefix: int, grid: tuple[int, ...]) -> None:
+    if prefix < 0:
+        raise PatchError(
+            f"'{name}' has shape {tuple(value.shape)}, too few for the grid of {grid} tokens at "
+            "the base patch; give flexify(..., grid=...) the grid it was learned on"
+        )
+
+
+def _resize(kernel: Tensor, patching: Patching) -> Tensor:
+    return interpolate(kernel, patching.tokens, antialias=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import nn
 
-from overtone.errors import PatchError, suggest
+from overtone.errors import PatchError, require_one_of, suggest
 from overtone.flexify.modules import View
 from overtone.flexify.patching import Patching
 from overtone.models.base import short_patch
@@ -88,10 +88,7 @@ def find_sizes(
         if (kind := KNOWN_NAMES.get(name.rpartition(".")[2])) and _fits(value, expected[kind])
     }
     for pattern, kind in follow.items():
-        if kind not in (*_VIEWS, "keep"):
-            raise PatchError(
-                f"follow[{pattern!r}] is {kind!r}; expected one of {(*_VIEWS, 'keep')}"
-            )
+        require_one_of(kind, (*_VIEWS, "keep"), f"follow[{pattern!r}]", PatchError)
         names = [name for name in stored if fnmatchcase(name, pattern)]
         if not names:
             raise PatchError(

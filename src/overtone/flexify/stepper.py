@@ -13,7 +13,13 @@ from typing import Any, Literal, Self
 from torch import Tensor, nn
 
 from overtone.domain import Domain, PerAxis, Window
-from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchError
+from overtone.errors import (
+    CheckpointError,
+    DomainError,
+    OvertoneError,
+    PatchError,
+    require_one_of,
+)
 from overtone.flexify.patching import Patching, find_patchings, patch
 from overtone.grid import PatchGrid
 from overtone.models.base import Model, short_patch
@@ -62,8 +68,7 @@ class FlexibleStepper(Model):
         to_input: Callable[[Tensor], Any] = join_frames,
         to_frame: Callable[[Any], Tensor] = as_it_is,
     ):
-        if predicts not in PREDICTIONS:
-            raise OvertoneError(f"predicts is {predicts!r}; expected one of {PREDICTIONS}")
+        require_one_of(predicts, PREDICTIONS, "predicts")
         patchings = find_patchings(model)
         if len(patchings) != 1:
             raise OvertoneError(

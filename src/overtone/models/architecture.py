@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, TypedDict, Unpack
 
 from overtone.domain import Domain, per_axis
-from overtone.errors import OvertoneError, suggest
+from overtone.errors import OvertoneError, require_one_of
 from overtone.models.processors import PROCESSORS
 from overtone.models.tokenizers import TOKENIZERS, DecoderRule
 from overtone.models.tokenizers.convolution import DECODER_RULES, base_kernels, split
@@ -101,9 +101,9 @@ class Architecture:
     refine: int
 
     def __post_init__(self) -> None:
-        _one_of(self.processor, PROCESSORS, "processor")
-        _one_of(self.tokenizer, tuple(TOKENIZERS), "tokenizer")
-        _one_of(self.decoder, DECODER_RULES, "decoder")
+        require_one_of(self.processor, PROCESSORS, "processor")
+        require_one_of(self.tokenizer, TOKENIZERS, "tokenizer")
+        require_one_of(self.decoder, DECODER_RULES, "decoder")
         for name in ("context", "width", "heads", "blocks", "mlp_dim", "stage_dim", "max_turns",
                      "window", "mode_blocks"):  # fmt: skip
             if getattr(self, name) < 1:
@@ -136,13 +136,7 @@ class Architecture:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Architecture:
         """The inverse of `to_dict`. Unknown and missing keys are errors."""
-        names = {field.name for field in fields(cls)}
-        unknown, missing = sorted(set(values) - names), sorted(names - set(values))
-        if unknown or missing:
-            raise OvertoneError(
-                f"the architecture has unknown keys {unknown} and lacks {missing}; "
-                "it was written by another version or edited by hand"
-            )
+        require_fields(values, cls, "it was written by another version or edited by hand")
         return cls(
             **{
                 **values,
@@ -164,9 +158,9 @@ def design(
     **options: Unpack[Options],
 ) -> Architecture:
     """Fill in an architecture from a size's name; `options` override single numbers."""
-    _one_of(size, tuple(SIZES), "size")
+    require_one_of(size, SIZES, "size")
     for name in options:
-        _one_of(name, tuple(Options.__annotations__), "option")
+        require_one_of(name, Options.__annotations__, "option")
     numbers = asdict(SIZES[size])
     numbers |= {key: value for key, value in options.items() if key in numbers}
     trained = trained_patches(patches, domain.ndim)
@@ -199,6 +193,16 @@ def trained_patches(patches: Sequence[Patch] | int, ndim: int) -> tuple[tuple[in
     return tuple(per_axis(patch, ndim, "patch") for patch in given)
 
 
+def require_fields(values: Mapping[str, Any], kind: type[Any], hint: str) -> None:
+    """Refuse saved values whose keys are not the fields of a dataclass; `hint` says why not."""
+    names = {field.name for field in fields(kind)}
+    unknown, missing = sorted(set(values) - names), sorted(names - set(values))
+    if unknown or missing:
+        raise OvertoneError(
+            f"the architecture has unknown keys {unknown} and lacks {missing}; {hint}"
+        )
+
+
 def _kernels(patches: tuple[tuple[int, ...], ...], options: Options) -> tuple[int, ...]:
     stages = options.get("stages", 2)
     given = options.get("base_kernel")
@@ -209,10 +213,3 @@ def _kernels(patches: tuple[tuple[int, ...], ...], options: Options) -> tuple[in
     if len(given) != options.get("stages", len(given)):
         raise OvertoneError(f"base_kernel {tuple(given)} does not have {stages} stages")
     return tuple(given)
-
-
-def _one_of(value: str, known: Sequence[str], name: str) -> None:
-    if value not in known:
-        raise OvertoneError(
-            f"{name} is {value!r}; expected one of {', '.join(known)}{suggest(str(value), known)}"
-        )

@@ -5,9 +5,8 @@ A call accepts the window, lays the patch grid, and computes the change that fol
     frame = last frame + unit · change(window, grid).
 
 `Emulator`, `CViT`, the baselines and flexified models differ in `change` and in what they are
-rebuilt from; some are stricter in what they accept.
-
-What a model accepts: windows that fit the domain it was built for, and patches it knows.
+rebuilt from. All accept windows that fit the domain they were built for and patches they know
+(`accept_window`, `accept_patch`); some are stricter.
 """
 
 from __future__ import annotations
@@ -98,8 +97,8 @@ class Model(nn.Module, ABC):
         Args:
             window: fields `(B, T, C, *space)` in physical units; of more than `context` frames
                 the latest are used.
-            patch: cells of a token, one int or one for each axis. A model of one patch, or of none,
-                needs not be told.
+            patch: cells of a token, one int or one for each axis. It may be left out where the
+                model has one patch, or none.
             shift: cells by which the patch grid is moved, one int or one for each axis.
             allow_untrained: accept a patch that the model was not trained for.
 
@@ -218,7 +217,7 @@ def accept_window(window: Window, *, domain: Domain, context: int, check_finite:
 
     Args:
         window: fields `(B, T, C, *space)`.
-        domain: what the model was built for; another number of cells is no hindrance.
+        domain: what the model was built for; the window may have another number of cells.
         context: largest number of frames it looks back on.
         check_finite: refuse NaN and infinity. A compiled graph never does: it would have to wait.
     """
@@ -276,7 +275,7 @@ def accept_patch(
         known = ", ".join(str(short_patch(known)) for known in trained)
         raise PatchError(
             f"patch {short_patch(sizes)} was not trained for; this model knows {known}. "
-            "allow_untrained=True tries it all the same"
+            "allow_untrained=True tries it anyway"
         )
     return PatchGrid.lay(domain, sizes, shift)
 

@@ -1,16 +1,14 @@
-"""The emulator: normalise, encode, process, decode, denormalise, add the change.
+"""The emulator: normalise, encode, process, decode, refine, denormalise, add the change.
 
 One set of weights for many patches; the caller chooses the patch, and the shift of its grid, at
 every call.
 
-Refinement: what a patch decodes, corrected cell by cell.
+Refining is optional. A token holds far fewer numbers than its patch has cells, so what is finer
+passes it by, also what the last frames show plainly, such as a front that moves on. Three small
+convolutions look at the cells around each, in the decoded change, the last frame and the change
+before it, and add what is missing:
 
-A token holds far fewer numbers than its patch has cells, so what is finer passes it by, also what
-the last frames show plainly, such as a front that moves on. Three small convolutions look at the
-cells around each, in the decoded change, the last frame and the change before it, and add what is
-missing:
-
-    change ← change + convolutions(change, frame, change before)
+    change ← change + convolutions(change, frame, change before).
 
 They do not know of patches, so one set of weights serves all of them, and they commute with shifts.
 """
@@ -35,6 +33,11 @@ from overtone.models.tokenizers.convolution import OUTPUT_GAIN
 from overtone.normalize import Statistics, statistics
 from overtone.ops.padding import take
 from overtone.schedules import Patch
+
+LAYERS = 3
+"""Convolutions of a refinement."""
+REACH = LAYERS
+"""Cells that a correction looks away from its own, along each axis: one for each 3-cell kernel."""
 
 
 class Emulator(Model):
@@ -103,47 +106,6 @@ class Emulator(Model):
         return cls(Architecture.from_dict(config["architecture"]))
 
 
-def build(
-    processor: str = "vit",
-    *,
-    domain: Domain,
-    tokenizer: str = "csm",
-    patches: Sequence[Patch] | int = (4, 8, 16),
-    size: str = "tiny",
-    context: int = 6,
-    **options: Unpack[Options],
-) -> Emulator:
-    """Build an untrained emulator, in evaluation mode (call `.train()` to train it).
-
-    Args:
-        processor: spatial mixing: attention, `"vit"` (full), `"axial"` or `"swin"` (shifted
-            windows), or `"afno"` (spectral).
-        domain: what it will be trained on.
-        tokenizer: `"csm"`, `"ckm"` or `"fixed"`.
-        patches: what it will be trained for.
-        size: `"nano"`, `"tiny"`, `"7m"`, `"25m"` or `"100m"`.
-        context: largest number of frames it looks back on.
-        options: single numbers that differ from the size's: `width`, `heads`, `blocks`, `mlp_dim`,
-            `stages`, `base_kernel`, `stage_dim`, `decoder`, `causal`, `max_turns`,
-            `layer_scale`, `drop_path`, `window` (swin), `mode_blocks` (afno), `refine`.
-    """
-    architecture = design(
-        processor,
-        tokenizer=tokenizer,
-        patches=patches,
-        size=size,
-        domain=domain,
-        context=context,
-        **options,
-    )
-    return Emulator(architecture).eval()
-
-
-LAYERS = 3
-REACH = LAYERS
-"""Cells that a correction looks away from its own, along each axis: one for each 3-cell kernel."""
-
-
 class Refinement(nn.Module):
     """Corrects changes by the cells around.
 
@@ -178,3 +140,39 @@ class Refinement(nn.Module):
         for i, convolve in enumerate(self.convolutions):
             x = convolve(x if i == 0 else F.gelu(x))
         return change + x.unflatten(0, change.shape[:2])
+
+
+def build(
+    processor: str = "vit",
+    *,
+    domain: Domain,
+    tokenizer: str = "csm",
+    patches: Sequence[Patch] | int = (4, 8, 16),
+    size: str = "tiny",
+    context: int = 6,
+    **options: Unpack[Options],
+) -> Emulator:
+    """Build an untrained emulator, in evaluation mode (call `.train()` to train it).
+
+    Args:
+        processor: spatial mixing: attention, `"vit"` (full), `"axial"` or `"swin"` (shifted
+            windows), or `"afno"` (spectral).
+        domain: what it will be trained on.
+        tokenizer: `"csm"`, `"ckm"` or `"fixed"`.
+        patches: what it will be trained for.
+        size: `"nano"`, `"tiny"`, `"7m"`, `"25m"` or `"100m"`.
+        context: largest number of frames it looks back on.
+        options: single numbers that differ from the size's: `width`, `heads`, `blocks`, `mlp_dim`,
+            `stages`, `base_kernel`, `stage_dim`, `decoder`, `causal`, `max_turns`,
+            `layer_scale`, `drop_path`, `window` (swin), `mode_blocks` (afno), `refine`.
+    """
+    architecture = design(
+        processor,
+        tokenizer=tokenizer,
+        patches=patches,
+        size=size,
+        domain=domain,
+        context=context,
+        **options,
+    )
+    return Emulator(architecture).eval()

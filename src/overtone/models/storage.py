@@ -114,7 +114,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], path: str | Pa
 def find_model(path: str | Path) -> Path:
     """The model folder itself: of a training run's folder, its best model or else its last.
 
-    What is no path here may be the name of a model that comes with the package.
+    What does not exist as a path may be the name of a model that comes with the package.
     """
     path = Path(path)
     if not path.exists():

@@ -1,14 +1,12 @@
-"""Fourier space of periodic grids: wavenumbers, derivatives, dealiasing.
+"""Fourier space of periodic grids: wavenumbers, derivatives, dealiasing, and changes of grid.
 
 Real fields are transformed with `rfftn` over their spatial axes, so the last axis holds the
 non-negative wavenumbers only. `fourier_space` gives the operators of a grid on a device; they are
 made once for each grid and device and then shared.
 
-Moving band-limited periodic fields between grids, exactly.
-
-Cells have their values at their centres, `(j + 1/2) L / n`, so the first cells of two grids don't
-lie at the same place. In Fourier space that is a phase: a mode of k turns per domain, sampled at n
-cells, becomes for m cells
+`resample` moves band-limited fields between grids, exactly. Cells have their values at their
+centres, `(j + 1/2) L / n`, so the first cells of two grids don't lie at the same place. In Fourier
+space that is a phase: a mode of k turns per domain, sampled at n cells, becomes for m cells
 
     F'_k = (m / n) · exp(iπk (1/m - 1/n)) · F_k.
 

@@ -171,10 +171,12 @@ def _diagnosis(results: Results) -> Iterator[Drawing]:
     yield from _drawn(
         "seam_growth",
         "Seams between patches",
-        f"How much more the residual jumps across the borders of patches ({patches} cells) than "
-        "within them, at each step. 0 dB is no seam. Steps that differ in size and sign from "
-        "patch to patch show here, though they leave no lines in the spectrum.",
-        f"Line charts of the seams over the rollout for periods {patches}.",
+        "How much more the residual jumps across the borders of patches than within them, at each "
+        "step: of that step's own patches, where its grid lies, and of the grid of each period "
+        f"({patches} cells), of all its offsets, at which the jumps are largest. 0 dB is no seam; "
+        "the largest of many is a little above it by chance. Steps that differ in size and sign "
+        "from patch to patch show here, though they leave no lines in the spectrum.",
+        f"Line charts of the seams over the rollout, of the grid in use and of periods {patches}.",
         lambda: seam_growth(results),
     )
     yield from _maps(results)

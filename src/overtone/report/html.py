@@ -21,7 +21,7 @@ from html import escape
 from pathlib import Path
 
 from overtone.domain import Domain
-from overtone.errors import OvertoneError
+from overtone.errors import require_one_of
 from overtone.evaluate.results import FORMAT, Results, Samples
 from overtone.files import replacing
 from overtone.report.figures.animation import animate, telling_pair
@@ -298,8 +298,7 @@ def write_report(
         curves: name of a model -> `metrics.jsonl` of its training.
         animation: `"gif"`, `"mp4"` or `"none"`.
     """
-    if animation not in ANIMATIONS:
-        raise OvertoneError(f"animation is {animation!r}; expected one of {ANIMATIONS}")
+    require_one_of(animation, ANIMATIONS, "animation")
     out = Path(out)
     pictures = [
         *_draw(results, samples, out, curves or {}),

@@ -69,6 +69,11 @@ class Series:
         return mean([run.seconds for run in self.runs])
 
     @property
+    def seams(self) -> tuple[Estimate, ...]:
+        """At each step, at the grid of that step, averaged over seeds."""
+        return _by_step([run.seams for run in self.runs])
+
+    @property
     def patches(self) -> list[Patch]:
         """Periods whose harmonics were followed."""
         return list(dict.fromkeys(h.patch for run in self.runs for h in run.harmonics))
@@ -80,8 +85,8 @@ class Series:
             return None
         return Harmonics(
             patch=patch,
-            excess=tuple(pool(step) for step in zip(*(h.excess for h in found), strict=False)),
-            seams=tuple(pool(step) for step in zip(*(h.seams for h in found), strict=False)),
+            excess=_by_step([h.excess for h in found]),
+            worst_seams=_by_step([h.worst_seams for h in found]),
             exponent=mean([h.exponent for h in found]),
             overall=mean([h.overall for h in found]),
             p_value=max(h.p_value for h in found),
@@ -106,7 +111,7 @@ class Series:
     def physics(self, name: str) -> list[Estimate]:
         """Deviation from a law at each step, averaged over seeds."""
         found = [run.physics[name] for run in self.runs if name in run.physics]
-        return [pool(step) for step in zip(*found, strict=False)]
+        return [*_by_step(found)]
 
 
 @dataclass(frozen=True)
@@ -165,6 +170,11 @@ def domain_of(results: Results) -> Domain:
             f"the results' domain is {results.data.domain!r}; expected shape, extent, boundaries, "
             f"fields and dt: {error}"
         ) from error
+
+
+def _by_step(curves: Sequence[Sequence[Estimate]]) -> tuple[Estimate, ...]:
+    """Estimates at each step, averaged over seeds, as far as the shortest goes."""
+    return tuple(pool(step) for step in zip(*curves, strict=False))
 
 
 def pool(estimates: Sequence[Estimate]) -> Estimate:

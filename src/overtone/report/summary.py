@@ -157,21 +157,19 @@ def _artifacts(found: Sequence[Series]) -> Iterator[str]:
 
 
 def _seams(results: Results, found: Sequence[Series]) -> Iterator[str]:
-    """The largest seams at the last step, and the smallest of the same period."""
-    seen = [(s, h) for s in found for patch in s.patches if (h := s.harmonics(patch))]
-    whole = [(s, h) for s, h in seen if len(h.seams) == results.steps]
+    """The largest and the smallest seams at the last step, each at the grid in use."""
+    whole = [s for s in found if len(s.seams) == results.steps]
     if not whole:
         return
-    worst, most = max(whole, key=lambda pair: pair[1].seams[-1].value)
-    same = [(s, h) for s, h in whole if h.patch == most.patch]
-    best, least = min(same, key=lambda pair: pair[1].seams[-1].value)
+    order = sorted(whole, key=lambda s: s.seams[-1].value)
+    least, most = order[0], order[-1]
     if most.seams[-1].low <= 0:
         yield "No residual jumps more at the borders of patches than within them at the last step."
         return
     yield (
-        f"At the last step the residual of {_name(worst)} jumps {interval(most.seams[-1])} dB more "
-        f"across the borders of patches of {patch_name(most.patch)} than within them"
-        + (f", that of {_name(best)} {interval(least.seams[-1])} dB." if len(same) > 1 else ".")
+        f"At the last step the residual of {_name(most)} jumps {interval(most.seams[-1])} dB more "
+        "across the borders of that step's patches than within them"
+        + (f", that of {_name(least)} {interval(least.seams[-1])} dB." if len(whole) > 1 else ".")
     )
 
 

@@ -9,9 +9,19 @@ diffuse (Maddu, Weady and Shelley 2024, the model of The Well's active_matter):
 with c = ∫ψ, D = ∫pp ψ, S = ∫pppp ψ and the strain rate E. α < 0 pushes fluid out along the rods, β
 is the rods' resistance to being stretched, ζ the strength of alignment.
 
-Solved are the moments, with S from D by the Bingham closure (see `bingham`). In two dimensions
-they are c and the complex q = D_xx - D_yy + 2i D_xy; with e = E_xx + i E_xy, the vorticity ω, the
-fourth moment r(c, q) and G = e + ζ q, the equations above become, without further approximation,
+Solved are the moments, with S from D by the Bingham closure. In two dimensions they are
+
+    c = ∫ψ dθ,    q = ∫e^{2iθ} ψ dθ = D_xx - D_yy + 2i D_xy,    r = ∫e^{4iθ} ψ dθ.
+
+The closure takes, of all densities with the given c and q, the one with the largest entropy:
+ψ ∝ exp(κ cos(2θ - arg q)). Then |q|/c = I₁(κ)/I₀(κ) and |r|/c = I₂(κ)/I₀(κ), and so
+
+    r = h(|q|²/c²) q²/c,     h(0) = 1/2 (isotropic),  h(1) = 1 (all rods parallel),
+
+with one smooth function h, which is tabulated once. This is the exact fourth moment of rods that
+align with their mean direction and diffuse in angle, and it keeps every |r| ≤ c. With
+e = E_xx + i E_xy, the vorticity ω and G = e + ζ q, the equations above become, without further
+approximation,
 
     ∂c/∂t + u·∇c = d_T ∇²c,
     ∂q/∂t + u·∇q = iω q + c G - r G* + d_T ∇²q - 4 d_R q,
@@ -22,20 +32,6 @@ round the viscosity of the mean concentration, which gains at least a factor (8 
 
 Pseudo-spectral: products on the grid with the 2/3 rule, diffusion exact by exponential time
 differencing, fourth order in time, float64.
-
-The Bingham closure in two dimensions: the fourth moment of rods from their second.
-
-Rods at angle θ with density ψ(θ) have the moments
-
-    c = ∫ψ dθ,    q = ∫e^{2iθ} ψ dθ,    r = ∫e^{4iθ} ψ dθ.
-
-The closure takes, of all densities with the given c and q, the one with the largest entropy:
-ψ ∝ exp(κ cos(2θ - arg q)). Then |q|/c = I₁(κ)/I₀(κ) and |r|/c = I₂(κ)/I₀(κ), and so
-
-    r = h(|q|²/c²) q²/c,     h(0) = 1/2 (isotropic),  h(1) = 1 (all rods parallel),
-
-with one smooth function h, which is tabulated once. This is the exact fourth moment of rods that
-align with their mean direction and diffuse in angle, and it keeps every |r| ≤ c.
 """
 
 from __future__ import annotations
@@ -56,6 +52,8 @@ NUM_WAVES = 8
 TOLERANCE = 1e-8
 """Largest change in the last iteration for the Stokes flow, relative to the stress on it."""
 MAX_ITERATIONS = 100
+NUM_INTERVALS = 1 << 15
+"""Intervals of the closure's table; straight lines between its points are then exact to 1e-9."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,7 @@ class ActiveMatter(SpectralSystem):
         return self.state(c, torch.complex(d_xx - d_yy, 2 * d_xy))
 
     def num_steps(self, state: Tensor) -> int:
-        """As many as flow and alignment ask for."""
+        """As many steps as flow and alignment ask for."""
         space = self.space(state)
         flow = _Stokes(self, space)
         c, q = self._moments(state)
@@ -202,6 +200,27 @@ class ActiveMatter(SpectralSystem):
         """Change of q by the flow's rotation and strain and by alignment, `iω q + c G - r G*`."""
         g = e + self.zeta * q
         return 1j * vorticity * q + c * g - fourth_moment(c, q) * g.conj()
+
+
+def fourth_moment(c: Tensor, q: Tensor) -> Tensor:
+    """The fourth moment r.
+
+    Args:
+        c: concentration, real and positive, any shape.
+        q: second moment, complex, of the same shape; `|q| > c` (which no density has, but a coarse
+            grid may) counts as parallel rods.
+    """
+    squared = q.square()
+    order = (q.abs() / c).square()
+    return shape_function(order) * squared / c
+
+
+def shape_function(order: Tensor) -> Tensor:
+    """The function h of the squared order parameter `|q|²/c²`, which is clamped to [0, 1]."""
+    values, slopes = _table(order.device)
+    scaled = order.clamp(0, 1) * NUM_INTERVALS
+    index = scaled.to(torch.int64).clamp(max=NUM_INTERVALS - 1)
+    return values[index] + (scaled - index) * slopes[index]
 
 
 class _Stokes:
@@ -271,31 +290,6 @@ def _direction(shape: tuple[int, ...], extent: tuple[float, ...], device: torch.
     kx, ky = space.k
     scale = -space.inverse_laplacian * space.mask
     return torch.stack([2 * kx * ky * scale, (ky**2 - kx**2) * scale])
-
-
-NUM_INTERVALS = 1 << 15
-"""Of the table; straight lines between its points are then exact to 1e-9."""
-
-
-def fourth_moment(c: Tensor, q: Tensor) -> Tensor:
-    """The fourth moment r.
-
-    Args:
-        c: concentration, real and positive, any shape.
-        q: second moment, complex, of the same shape; `|q| > c` (which no density has, but a coarse
-            grid may) counts as parallel rods.
-    """
-    squared = q.square()
-    order = (q.abs() / c).square()
-    return shape_function(order) * squared / c
-
-
-def shape_function(order: Tensor) -> Tensor:
-    """The function h of the squared order parameter `|q|²/c²`, which is clamped to [0, 1]."""
-    values, slopes = _table(order.device)
-    scaled = order.clamp(0, 1) * NUM_INTERVALS
-    index = scaled.to(torch.int64).clamp(max=NUM_INTERVALS - 1)
-    return values[index] + (scaled - index) * slopes[index]
 
 
 @lru_cache(maxsize=8)

@@ -5,7 +5,7 @@ In vorticity form, with velocity u = (u, v) on the coordinates (x, y) of a squar
     ∂ω/∂t + u·∇ω = ν ∇²ω - μ ω - n cos(n y),     ν = 1/Re,
 
 which is the momentum equation with the force sin(n y) along x and the linear drag -μ u; see
-`incompressible` for velocity and pressure. The laminar flow u = sin(n y) / (ν n² + μ) is a steady
+`spectral.py` for velocity and pressure. The laminar flow u = sin(n y) / (ν n² + μ) is a steady
 state; at large Re it is unstable and the flow becomes turbulent. The drag takes the energy that
 the inverse cascade brings to the largest scales.
 
@@ -39,7 +39,7 @@ class KolmogorovFlow(IncompressibleFlow):
     """A Kolmogorov flow and how it is solved.
 
     The state is `(num, 1, *modes)`, complex: vorticity (with the mean velocity in its zeroth mode,
-    see `incompressible`).
+    see `spectral.py`).
 
     Args:
         shape: number of cells along x and y.

@@ -83,7 +83,7 @@ class KuramotoSivashinsky(SpectralSystem):
         return self.space(state).grid(state)
 
     def num_steps(self, state: Tensor) -> int:
-        """As many as keep each below the largest."""
+        """As many steps as keep each below the largest."""
         return math.ceil(self.dt / self.step)
 
     def linear(self, space: FourierSpace) -> Tensor:

@@ -190,7 +190,7 @@ class RayleighBenard(System):
         return [u, v, omega, b + (1 - box.height)[:, None]]
 
     def _pressure(self, box: Channel, coefficients: Tensor) -> Tensor:
-        """At the nodes, `(K, n + 1, num)`.
+        """Pressure at the nodes, `(K, n + 1, num)`.
 
         The momentum equation tested with all gradients: (∇q, ∇p) = (∇q, b e - u·∇u + ν ∇²u). The
         velocity and its change drop out, having no divergence and not crossing the walls; of the

@@ -32,7 +32,7 @@ class ShearFlow(IncompressibleFlow):
     """A shear flow and how it is solved.
 
     The state is `(num, 2, *modes)`, complex: vorticity (with the mean velocity in its zeroth mode,
-    see `incompressible`) and tracer.
+    see `spectral.py`) and tracer.
 
     Args:
         shape: number of cells along x and z.

@@ -1,4 +1,6 @@
-"""Radiative cooling at constant density, solved exactly for piecewise power laws.
+"""What changes a gas besides its own flow: radiative cooling and self-gravity.
+
+Cooling at constant density is solved exactly for piecewise power laws,
 
     dT/dt = -s r(T),    r(T) = r_k (T/T_k)^a_k   between the nodes T_k and T_{k+1}.
 
@@ -10,7 +12,7 @@ is a closed form in each piece, and so is its inverse. A step is then T' = Y⁻�
 for any length of the step, so it never overshoots and needs no substeps (the exact integration
 scheme of Townsend, 2009).
 
-Self-gravity of the mass in a box, with empty space around it.
+Gravity is that of the mass in a box, with empty space around it:
 
     ∇²φ = 4πGρ,   φ → 0 far away,   so   φ = -G ∫ ρ(r')/|r - r'| dr'.
 
@@ -34,6 +36,10 @@ from overtone.errors import OvertoneError
 
 LEAST_POWER = 1e-9
 """Stands for 1 - a = 0, where power laws become exponentials; the error is of its size."""
+MEAN_INVERSE_DISTANCE = 2.3800774
+"""Mean of 1/r over a cube of side 1 around r = 0: the potential of a cell at its own centre."""
+AXES = (-3, -2, -1)
+"""Those of space."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ class CoolingCurve:
 
     @cached_property
     def _table(self) -> Tensor:
-        """Of each piece: T_k, T_k/(r_k (1 - a_k)), 1 - a_k and Y(T_k), `(4, pieces)`."""
+        """Numbers of each piece: T_k, T_k/(r_k (1 - a_k)), 1 - a_k and Y(T_k), `(4, pieces)`."""
         rows: list[Sequence[float]] = []
         start = 0.0
         for k in range(len(self.rates) - 1):
@@ -109,22 +115,6 @@ class CoolingCurve:
             rows.append((self.temperatures[k], scale, power, start))
             start += scale * math.expm1(power * math.log(ratio))
         return torch.tensor(rows, dtype=torch.float64).T.contiguous()
-
-
-def _pieces(table: Tensor, key: int, values: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The table's rows for the piece that each value lies in, by one of its rows."""
-    piece = torch.bucketize(values, table[key, 1:], right=True)
-    node, scale, power, start = (row[piece] for row in table)
-    return node, scale, power, start
-
-
-__all__ = ["CoolingCurve"]
-
-
-AXES = (-3, -2, -1)
-
-MEAN_INVERSE_DISTANCE = 2.3800774
-"""Mean of 1/r over a cube of side 1 around r = 0: the potential of a cell at its own centre."""
 
 
 def potential(density: Tensor, spacing: Sequence[float], constant: float) -> Tensor:
@@ -159,6 +149,13 @@ def acceleration(density: Tensor, spacing: Sequence[float], constant: float) -> 
     return torch.stack(parts, dim=1)
 
 
+def _pieces(table: Tensor, key: int, values: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The table's rows for the piece that each value lies in, by one of its rows."""
+    piece = torch.bucketize(values, table[key, 1:], right=True)
+    node, scale, power, start = (row[piece] for row in table)
+    return node, scale, power, start
+
+
 @lru_cache(maxsize=4)
 def _kernel(shape: tuple[int, ...], spacing: tuple[float, ...]) -> Tensor:
     """Transform of a cell's volume over its distance, on the doubled grid."""
@@ -172,6 +169,3 @@ def _kernel(shape: tuple[int, ...], spacing: tuple[float, ...]) -> Tensor:
     inverse = squared.clamp(min=1e-300).rsqrt()
     inverse[0, 0, 0] = MEAN_INVERSE_DISTANCE / volume ** (1 / 3)
     return torch.fft.rfftn(volume * inverse, dim=AXES).real
-
-
-__all__ = ["acceleration", "potential"]

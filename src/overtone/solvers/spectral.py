@@ -4,9 +4,8 @@ A new system of this kind says what `L` (diagonal) and `N` are and how many step
 linear part is then exact and the rest of fourth order in time, by an exponential Runge-Kutta
 scheme.
 
-Incompressible 2D flow on a periodic grid, as vorticity.
-
-For velocity (u, v) on the coordinates (x, y):
+Incompressible 2D flows are such systems, with the vorticity as their state. For velocity (u, v) on
+the coordinates (x, y):
 
     ω = ∂v/∂x - ∂u/∂y,   u = ∂ψ/∂y,  v = -∂ψ/∂x,  -∇²ψ = ω,   ∇²p = -∇·∇·(uu).
 
@@ -67,6 +66,26 @@ def scheme(system: SpectralSystem, steps: int, device: torch.device) -> Exponent
     return ExponentialRK4.of(system.linear(space), system.dt / steps)
 
 
+class IncompressibleFlow(SpectralSystem):
+    """A system whose state begins with the vorticity of a flow.
+
+    Subclasses have a field `courant`: the largest number of cells that the flow crosses in a solver
+    step.
+    """
+
+    courant: float
+
+    def num_steps(self, state: Tensor) -> int:
+        """As many steps as the flow's speed asks for."""
+        speed = self.velocity(state).abs().amax().item()
+        return num_substeps(self.dt, speed, min(self.domain.spacing), self.courant)
+
+    def velocity(self, state: Tensor) -> Tensor:
+        """Both components on the grid, `(num, 2, *shape)`."""
+        space = self.space(state)
+        return space.grid(velocity_modes(space, state[:, 0]))
+
+
 def vorticity(space: FourierSpace, velocity: Tensor) -> Tensor:
     """Modes of the vorticity with the mean velocity, `(num, *modes)`.
 
@@ -113,23 +132,3 @@ def pressure(space: FourierSpace, velocity: Tensor) -> Tensor:
     uu, uv, vv = (space.mask * space.modes(products)).unbind(dim=1)
     kx, ky = space.k
     return space.grid((kx**2 * uu + kx * ky * uv + ky**2 * vv) * space.inverse_laplacian)
-
-
-class IncompressibleFlow(SpectralSystem):
-    """A system whose state begins with the vorticity of a flow.
-
-    Subclasses have a field `courant`: the largest number of cells that the flow crosses in a solver
-    step.
-    """
-
-    courant: float
-
-    def num_steps(self, state: Tensor) -> int:
-        """As many as the flow's speed asks for."""
-        speed = self.velocity(state).abs().amax().item()
-        return num_substeps(self.dt, speed, min(self.domain.spacing), self.courant)
-
-    def velocity(self, state: Tensor) -> Tensor:
-        """Both components on the grid, `(num, 2, *shape)`."""
-        space = self.space(state)
-        return space.grid(velocity_modes(space, state[:, 0]))

@@ -5,7 +5,7 @@
 
 At the start the gas is at rest and has one temperature; its density is log-normal with clumps of
 many sizes. The thermal energy of a supernova, 10⁵¹ erg, is put into a small sphere at the centre.
-Finite volumes (`euler.py`), exact cooling (`cooling.py`), Strang splitting between them.
+Finite volumes (`euler.py`), exact cooling (`sources.py`), Strang splitting between them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from overtone.solvers.interstellar import (
 CLUMPINESS = 0.8
 """Standard deviation of the logarithm of density."""
 BLAST_RADIUS = 4.0
-"""Of the Gaussian that the energy is put into, pc."""
+"""Width of the Gaussian that the energy is put into, pc."""
 
 
 @dataclass(frozen=True)

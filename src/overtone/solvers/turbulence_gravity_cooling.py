@@ -5,8 +5,8 @@
 
 At the start a sphere of uniform gas moves at random with the spectrum of Burgers turbulence,
 E(k) ∝ k⁻², as fast as virial balance asks for; around it the gas is thin. The potential is that of
-the mass in the box alone (`gravity.py`). Finite volumes (`euler.py`), exact cooling
-(`cooling.py`), Strang splitting between flow and sources.
+the mass in the box alone. Finite volumes (`euler.py`), exact cooling (`sources.py`), Strang
+splitting between flow and sources.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from overtone.solvers.interstellar import GAS_CONSTANT, GRAVITY, InterstellarGas
 from overtone.solvers.sources import acceleration
 
 RADIUS = 24.0
-"""Of the sphere, pc."""
+"""Radius of the sphere, pc."""
 EDGE = 2.0
-"""Over which its density falls, pc."""
+"""Width over which its density falls, pc."""
 SURROUNDINGS = 0.02
 """Density around the sphere over that inside."""
 JEANS_CELLS = 4

@@ -10,7 +10,7 @@ loses its heat in a time t_cool and joins the cold phase, so hot gas flows in fr
 
 x is periodic, y is open. Cold, dense gas lies below y = 0, hot gas 100 times thinner above it, at
 the same pressure. Small waves at the interface grow by the Kelvin-Helmholtz instability. Finite
-volumes (`euler.py`), exact cooling (`cooling.py`), Strang splitting between them.
+volumes (`euler.py`), exact cooling (`sources.py`), Strang splitting between them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SHEAR = 0.1
 MACH = 0.5
 """The same in units of the hot gas's speed of sound."""
 THICKNESS = 0.03
-"""Of the interface at the start."""
+"""Thickness of the interface at the start."""
 COOLING_WIDTH = 0.6
 """w, in e-folds of temperature."""
 COOLING_NODES = 33
@@ -87,7 +87,7 @@ class TurbulentRadiativeLayer2D(System):
 
     @property
     def pressure(self) -> float:
-        """At the start, everywhere: the hot gas's speed of sound is SHEAR / MACH."""
+        """Pressure at the start, everywhere: the hot gas's speed of sound is SHEAR / MACH."""
         return HOT_DENSITY * (SHEAR / MACH) ** 2 / (5 / 3)
 
     def initial(self, num: int, *, seed: int) -> Tensor:

@@ -1,3 +1,5 @@
+"""Rotations at physical positions: distances round the circle, one phase for one place."""
+
 import math
 
 import pytest
@@ -63,9 +65,14 @@ def test_the_same_place_has_the_same_phase_at_every_patch():
     assert torch.allclose(fine[1::3], coarse, atol=1e-6)
 
 
-def test_time_rotation_continues():
-    whole = time_rotation(0, 6, 16, torch.zeros(1))
-    assert torch.equal(whole[4:], time_rotation(4, 2, 16, torch.zeros(1)))
+def test_products_in_time_depend_on_the_number_of_frames_between():
+    rotation = time_rotation(6, 16, torch.zeros(1))
+    q, k = (rotate(torch.randn(16).expand(6, 16), rotation) for _ in range(2))
+    product = q @ k.T
+    for between in range(-5, 6):
+        along = product.diagonal(between)
+        torch.testing.assert_close(along, along[:1].expand_as(along), atol=1e-5, rtol=1e-4)
+    assert torch.equal(rotation[:4], time_rotation(4, 16, torch.zeros(1)))
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])

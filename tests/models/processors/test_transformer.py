@@ -1,4 +1,4 @@
-"""Freed memory goes back to the system."""
+"""The stack of blocks: attention by its formula, causality, shifts, and freed memory."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 import overtone as ot
 from overtone.grid import PatchGrid
-from overtone.models.processors import PROCESSORS, TimeState, Transformer
+from overtone.models.processors import PROCESSORS, Transformer
 from overtone.models.processors.attention import DropPath, Gate, ScaledLinear, attend
 
 
@@ -84,17 +84,6 @@ def test_last_only_is_the_last_frame_of_all(kind):
     there = grid((3, 4))
     model, tokens = make(kind), tokens_on(there)
     assert torch.allclose(model(tokens, there, last_only=True), model(tokens, there)[:, -1:])
-
-
-@pytest.mark.parametrize("kind", PROCESSORS)
-@pytest.mark.parametrize("chunks", [(4,), (1, 1, 1, 1), (2, 2), (1, 3)])
-def test_frames_may_come_one_call_at_a_time(kind, chunks):
-    there = grid((3, 4))
-    model, tokens = make(kind), tokens_on(there)
-    state = TimeState()
-    parts = [model(part, there, state=state) for part in tokens.split(chunks, dim=1)]
-    assert state.num_frames == 4
-    assert torch.allclose(torch.cat(parts, dim=1), model(tokens, there))
 
 
 @pytest.mark.parametrize("kind", ["vit", "axial"])

@@ -1,3 +1,5 @@
+"""Splitting patches over stages, and which cells each stage reads and writes."""
+
 import math
 
 import pytest

@@ -1,7 +1,4 @@
-"""Folded maps.
-
-Residual spectra and the marks of the patch harmonics.
-"""
+"""Folded maps, and residual spectra with the marks of the patch harmonics."""
 
 import numpy as np
 import pytest

@@ -1,3 +1,5 @@
+"""Frames of a dataset: which are drawn, where, on which scales."""
+
 import numpy as np
 import pytest
 from matplotlib import image

@@ -1,7 +1,4 @@
-"""Truth, predictions and residuals.
-
-Errors and fields in one picture.
-"""
+"""Truth, predictions and residuals as panels, and beside the errors in one picture."""
 
 import numpy as np
 import pytest

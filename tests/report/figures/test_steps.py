@@ -1,13 +1,4 @@
-"""Panels of one size.
-
-Rollout error by step.
-
-Harmonic excess by step.
-
-Physics by step.
-
-Bars of errors by scale.
-"""
+"""Small multiples: errors, artifacts and physics by step, and bars of errors by scale."""
 
 import math
 

@@ -7,12 +7,12 @@ authors' grid of 128 x 128 cells, latents included; `"mini"` is for a CPU.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, TypedDict, Unpack
 
 from overtone.domain import Domain, per_axis
-from overtone.errors import OvertoneError
-from overtone.models.architecture import trained_patches
+from overtone.errors import OvertoneError, require_one_of
+from overtone.models.architecture import require_fields, trained_patches
 from overtone.schedules import Patch
 
 
@@ -113,13 +113,8 @@ class CViTArchitecture:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CViTArchitecture:
         """The inverse of `to_dict`. Unknown and missing keys are errors."""
-        names = {field.name for field in fields(cls)}
-        unknown, missing = sorted(set(values) - names), sorted(names - set(values))
-        if unknown or missing:
-            raise OvertoneError(
-                f"the architecture has unknown keys {unknown} and lacks {missing}; "
-                "it is no CViT, was written by another version or edited by hand"
-            )
+        hint = "it is not a CViT's, was written by another version or edited by hand"
+        require_fields(values, cls, hint)
         tuples = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
         return cls(
             **{
@@ -141,12 +136,9 @@ def design_cvit(
     **options: Unpack[CViTOptions],
 ) -> CViTArchitecture:
     """Fill in an architecture from a size's name; `options` override single numbers."""
-    if size not in SIZES:
-        raise OvertoneError(f"size is {size!r}; expected one of {', '.join(SIZES)}")
-    unknown = sorted(options.keys() - CViTOptions.__annotations__.keys())
-    if unknown:
-        known = ", ".join(CViTOptions.__annotations__)
-        raise OvertoneError(f"option {unknown[0]!r} is unknown; expected one of {known}")
+    require_one_of(size, SIZES, "size")
+    for name in options:
+        require_one_of(name, CViTOptions.__annotations__, "option")
     trained = trained_patches(patches, domain.ndim)
     by_axis = tuple(zip(*trained, strict=True))
     given: dict[str, Any] = {"summaries": 2, "decoder_blocks": 1, **SIZES[size], **options}

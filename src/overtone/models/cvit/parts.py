@@ -112,7 +112,7 @@ class FrameEncoder(nn.Module):
         # One frame needs no summary: attention to a single thing learns nothing.
         self.summaries = nn.ModuleList()
         if context > 1:
-            frames = time_rotation(0, context, dim, self.place_embedding).flatten(-2)
+            frames = time_rotation(context, dim, self.place_embedding).flatten(-2)
             self.frame_embedding = nn.Parameter(frames.clone())
             self.summary = nn.Parameter(torch.randn(dim))
             self.summaries.extend(

@@ -1,5 +1,5 @@
 """Between tokens and tokens: blocks that mix space by attention, full or local, or by spectra."""
 
-from overtone.models.processors.transformer import PROCESSORS, TimeState, Transformer
+from overtone.models.processors.transformer import PROCESSORS, Transformer
 
-__all__ = ["PROCESSORS", "TimeState", "Transformer"]
+__all__ = ["PROCESSORS", "Transformer"]

@@ -130,7 +130,7 @@ class FullAttention(SpatialAttention):
 
 
 class AxialAttention(SpatialAttention):
-    """Along each axis of a frame in turn, averaged.
+    """Attention along each axis of a frame, averaged over the axes.
 
     The axes share queries, keys and values, so that 1D, 2D and 3D use the same weights and none is
     ever idle. An axis with one token has nothing to attend to and is left out of the average: on a

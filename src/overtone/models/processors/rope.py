@@ -62,15 +62,15 @@ def _space_table(
     return torch.stack([angles.cos(), angles.sin()], dim=-1)
 
 
-def time_rotation(first: int, num_frames: int, head_dim: int, like: Tensor) -> Tensor:
-    """Rotation of the frames `first … first + num_frames - 1`, `(T, head_dim / 2, 2)`."""
-    return constant(_time_table, (first, num_frames, head_dim), like.device, _precision(like))
+def time_rotation(num_frames: int, head_dim: int, like: Tensor) -> Tensor:
+    """Rotation of the first frames, `(num_frames, head_dim / 2, 2)`, as cosine and sine."""
+    return constant(_time_table, (num_frames, head_dim), like.device, _precision(like))
 
 
-def _time_table(first: int, num_frames: int, head_dim: int) -> Tensor:
+def _time_table(num_frames: int, head_dim: int) -> Tensor:
     num_pairs = head_dim // 2
     exponents = torch.arange(num_pairs, dtype=torch.float64) / max(num_pairs - 1, 1)
-    frames = torch.arange(first, first + num_frames, dtype=torch.float64)
+    frames = torch.arange(num_frames, dtype=torch.float64)
     angles = frames[:, None] * SLOWEST_FRAME**-exponents
     return torch.stack([angles.cos(), angles.sin()], dim=-1)
 

@@ -6,13 +6,11 @@ A block is time attention, then spatial mixing with a SwiGLU in parallel:
 
 each branch scaled (LayerScale) and, in training, dropped at random for whole samples. Time
 attention is causal by default: a frame never sees a later one, so each frame's output is a
-prediction of its own, and what the past frames left behind (`TimeState`) can be kept between calls.
+prediction of its own.
 
-Giving freed memory back to the system.
-
-glibc's malloc keeps freed blocks of up to 32 MB and often can't fit the next, other tensors into
-the gaps, so that a process that frees much still grows. Where memory is what counts, it is asked
-to hand all unused pages back; elsewhere (macOS, musl, Windows) nothing is done.
+With `checkpointing`, blocks are computed again in the backward pass instead of keeping what they
+computed. On a CPU the memory that this frees is also handed back to the system, see
+`release_freed`.
 """
 
 from __future__ import annotations
@@ -43,59 +41,29 @@ PROCESSORS = ("vit", "axial", "swin", "afno")
 """Kinds of spatial mixing: full, axial and windowed attention, and spectral mixing."""
 
 
-class TimeState:
-    """Keys and values of the frames already seen, to be continued with later frames.
-
-    Valid for one patch grid. `Transformer` appends to it at every call that is given one.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[int, tuple[Tensor, Tensor]] = {}
-
-    @property
-    def num_frames(self) -> int:
-        """How many frames it holds."""
-        return next(iter(self._seen.values()))[0].shape[1] if self._seen else 0
-
-    def extend(self, block: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Append a block's keys and values `(B, T, *grid, heads, head_dim)`; return all of them."""
-        if block in self._seen:
-            old_k, old_v = self._seen[block]
-            k, v = torch.cat([old_k, k], dim=1), torch.cat([old_v, v], dim=1)
-        self._seen[block] = (k, v)
-        return k, v
-
-
 class TimeAttention(Heads):
     """Attention along time, each place by itself.
 
     Args:
         dim, num_heads, scale: as in `Heads`.
-        block: number of the block, under which a `TimeState` keeps its keys and values.
         causal: whether a frame sees only itself and earlier ones.
     """
 
-    def __init__(self, dim: int, num_heads: int, *, scale: float, block: int, causal: bool):
+    def __init__(self, dim: int, num_heads: int, *, scale: float, causal: bool):
         super().__init__(dim, num_heads, scale=scale)
-        self.block = block
         self.causal = causal
 
-    def forward(
-        self, x: Tensor, rotation: Tensor, *, last_only: bool, state: TimeState | None
-    ) -> Tensor:
+    def forward(self, x: Tensor, rotation: Tensor, *, last_only: bool) -> Tensor:
         """Mix the frames of each place.
 
         Args:
             x: `(B, T, *grid, dim)`.
             rotation: `(T, head_dim / 2, 2)`.
             last_only: whether only the last frame's result is wanted, `(B, 1, *grid, dim)`.
-            state: adds the frames seen in earlier calls, and keeps these for later ones.
         """
         grid_axes = (1,) * (x.dim() - 3)
         rotation = rotation.reshape(rotation.shape[0], *grid_axes, *rotation.shape[1:])
         k, v = self.keys_values(x, rotation)
-        if state is not None:
-            k, v = state.extend(self.block, k, v)
         if last_only:
             x, rotation = x[:, -1:], rotation[-1:]
         y = attend(self.queries(x, rotation), k, v, axis=1, causal=self.causal)
@@ -108,7 +76,6 @@ class Block(nn.Module):
     Args:
         dim, num_heads, mlp_dim: widths; `mlp_dim` is the hidden width of the SwiGLU.
         space: the spatial mixing; called with tokens, their rotation and the patch grid.
-        block: number of the block.
         causal: whether time attention is.
         with_time: whether there is time attention at all; a model of one frame has none.
         layer_scale, drop_path: of the residual branches.
@@ -121,7 +88,6 @@ class Block(nn.Module):
         mlp_dim: int,
         *,
         space: nn.Module,
-        block: int,
         causal: bool,
         with_time: bool,
         layer_scale: float,
@@ -131,7 +97,7 @@ class Block(nn.Module):
         self.time = None
         if with_time:
             self.time_norm = nn.LayerNorm(dim)
-            self.time = TimeAttention(dim, num_heads, scale=layer_scale, block=block, causal=causal)
+            self.time = TimeAttention(dim, num_heads, scale=layer_scale, causal=causal)
         self.norm = nn.LayerNorm(dim)
         self.space = space
         self.mlp = SwiGLU(dim, mlp_dim, scale=layer_scale)
@@ -144,34 +110,14 @@ class Block(nn.Module):
         space_rotation: Tensor,
         time_rotation: Tensor,
         last_only: bool,
-        state: TimeState | None,
     ) -> Tensor:
         """`(B, T, *grid, dim)` to the same, or to T = 1 if only the last frame is wanted."""
         residual = x[:, -1:] if last_only else x
         if self.time is not None:
-            y = self.time(self.time_norm(x), time_rotation, last_only=last_only, state=state)
+            y = self.time(self.time_norm(x), time_rotation, last_only=last_only)
             residual = residual + self.drop_path(y)
         y = self.norm(residual)
         return residual + self.drop_path(self.space(y, space_rotation, grid) + self.mlp(y))
-
-
-def _space(
-    kind: str,
-    dim: int,
-    num_heads: int,
-    *,
-    scale: float,
-    block: int,
-    window: int,
-    mode_blocks: int,
-) -> nn.Module:
-    """The spatial mixing of a block; windows are shifted in every other one."""
-    if kind == "afno":
-        return SpectralMixing(dim, mode_blocks=mode_blocks, scale=scale)
-    if kind == "swin":
-        shifted = block % 2 == 1
-        return WindowAttention(dim, num_heads, scale=scale, window=window, shifted=shifted)
-    return {"vit": FullAttention, "axial": AxialAttention}[kind](dim, num_heads, scale=scale)
 
 
 class Transformer(nn.Module):
@@ -223,7 +169,6 @@ class Transformer(nn.Module):
                     window=window,
                     mode_blocks=mode_blocks,
                 ),
-                block=i,
                 causal=causal,
                 with_time=context > 1,
                 layer_scale=layer_scale,
@@ -233,31 +178,22 @@ class Transformer(nn.Module):
         )
         self.norm = nn.LayerNorm(dim)
 
-    def forward(
-        self,
-        tokens: Tensor,
-        grid: PatchGrid,
-        *,
-        last_only: bool = False,
-        state: TimeState | None = None,
-    ) -> Tensor:
+    def forward(self, tokens: Tensor, grid: PatchGrid, *, last_only: bool = False) -> Tensor:
         """Process the tokens of a window.
 
         Args:
             tokens: `(B, T, *grid.shape, dim)`.
             grid: the patch grid they lie on.
             last_only: return the last frame alone; the last block then computes nothing else.
-            state: continue after the frames it holds, which must lie on the same grid.
 
         Returns:
             Like `tokens`, with T = 1 if `last_only`.
         """
-        first = state.num_frames if state is not None else 0
         space = space_rotation(grid, self.head_dim, self.max_turns, tokens)
-        time = time_rotation(first, tokens.shape[1], self.head_dim, tokens)
+        time = time_rotation(tokens.shape[1], self.head_dim, tokens)
         for i, block in enumerate(self.blocks):
             last = last_only and i == len(self.blocks) - 1
-            arguments = (tokens, grid, space, time, last, state)
+            arguments = (tokens, grid, space, time, last)
             if self.checkpointing and torch.is_grad_enabled():
                 tokens = checkpoint(block, *arguments, use_reentrant=False)
                 if tokens.device.type == "cpu" and not torch.compiler.is_compiling():
@@ -269,10 +205,34 @@ class Transformer(nn.Module):
 
 
 def release_freed(*_: Any) -> None:
-    """Hand unused pages of the heap back; takes and ignores a gradient, so as to be a hook."""
+    """Hand unused pages of the heap back to the system.
+
+    glibc's malloc keeps freed blocks of up to 32 MB and often can't fit the next, other tensors
+    into the gaps, so that a process that frees much still grows. Elsewhere (macOS, musl, Windows)
+    nothing is done. It is a hook, and ignores the gradient that hooks are given.
+    """
     trim = _malloc_trim()
     if trim is not None:
         trim(0)
+
+
+def _space(
+    kind: str,
+    dim: int,
+    num_heads: int,
+    *,
+    scale: float,
+    block: int,
+    window: int,
+    mode_blocks: int,
+) -> nn.Module:
+    """The spatial mixing of a block; windows are shifted in every other one."""
+    if kind == "afno":
+        return SpectralMixing(dim, mode_blocks=mode_blocks, scale=scale)
+    if kind == "swin":
+        shifted = block % 2 == 1
+        return WindowAttention(dim, num_heads, scale=scale, window=window, shifted=shifted)
+    return {"vit": FullAttention, "axial": AxialAttention}[kind](dim, num_heads, scale=scale)
 
 
 @cache

@@ -2,19 +2,15 @@
 
 Encoder and decoder are stacks of convolution stages (two in the paper, after hMLP); a patch is
 split over them. Subclasses say how a stage's base kernel meets the stride that it is asked for.
-The input is padded once, before the first stage, and the tokens once, before the first transposed
-stage, so that every token and every cell has all its taps; the output is cropped to exactly the
-input's grid.
-
-How a patch is split over convolution stages, and which cells each stage must see.
 
 A stage with kernel `k` and stride `s` places output `j` over the inputs
 
     j·s - (k - s)//2  …  j·s - (k - s)//2 + k - 1,
 
 centred on the `s` cells that are its own. Encoding reads that range and decoding writes it. Ranges
-of ranges give what a stack of stages needs, so that the whole stack is padded once, every output
-has all its taps, and nothing is lost or added at the seam.
+of ranges give what a stack of stages needs: so the input is padded once, before the first stage,
+and the tokens once, before the first transposed stage. Every token and every cell has all its taps,
+nothing is lost or added at the seam, and the output is cropped to exactly the input's grid.
 """
 
 from __future__ import annotations
@@ -38,15 +34,14 @@ DecoderRule = Literal["paper", "keep"]
 
 DECODER_RULES: tuple[DecoderRule, ...] = ("paper", "keep")
 
+Modulation = Callable[[Tensor, tuple[int, ...]], Tensor]
+"""From a base kernel and a stride to the kernel that meets it."""
+
 OUTPUT_GAIN = 0.1
 """Scale of the last kernel at initialisation: an untrained model stays close to persistence."""
 
 CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
-
-
-Modulation = Callable[[Tensor, tuple[int, ...]], Tensor]
-"""From a base kernel and a stride to the kernel that meets it."""
 
 
 class Stage(nn.Module):
@@ -219,21 +214,6 @@ class ConvTokenizer(nn.Module):
         return x
 
 
-def _unshift(x: Tensor, grid: PatchGrid) -> Tensor:
-    """From cells in the patch grid's order, `(N, C, *cells)`, to the domain's, `(N, C, *space)`."""
-    for axis, (start, n) in enumerate(zip(grid.start, grid.domain.shape, strict=True)):
-        if grid.domain.periodic[axis]:
-            x = take(x.narrow(axis + 2, 0, n), axis + 2, (-start, n - start), periodic=True)
-        else:
-            x = x.narrow(axis + 2, -start, n)
-    return x
-
-
-def rms(x: Tensor, dim: tuple[int, ...] | None = None) -> Tensor:
-    """Root mean square over some dimensions (all by default), kept as 1; never quite zero."""
-    return x.square().mean(dim=dim, keepdim=True).clamp(min=1e-12).sqrt()
-
-
 def split(patch: int, num_stages: int) -> tuple[int, ...]:
     """Factor a patch over stages, the larger factors first: 8 = 4·2, 16 = 4·4, 32 = 8·4.
 
@@ -267,3 +247,18 @@ def sources(span: Span, kernel: int, stride: int) -> Span:
     first = (span[0] + offset - kernel) // stride + 1
     last = (span[1] - 1 + offset) // stride
     return first, last + 1
+
+
+def rms(x: Tensor, dim: tuple[int, ...] | None = None) -> Tensor:
+    """Root mean square over some dimensions (all by default), kept as 1; never quite zero."""
+    return x.square().mean(dim=dim, keepdim=True).clamp(min=1e-12).sqrt()
+
+
+def _unshift(x: Tensor, grid: PatchGrid) -> Tensor:
+    """From cells in the patch grid's order, `(N, C, *cells)`, to the domain's, `(N, C, *space)`."""
+    for axis, (start, n) in enumerate(zip(grid.start, grid.domain.shape, strict=True)):
+        if grid.domain.periodic[axis]:
+            x = take(x.narrow(axis + 2, 0, n), axis + 2, (-start, n - start), periodic=True)
+        else:
+            x = x.narrow(axis + 2, -start, n)
+    return x

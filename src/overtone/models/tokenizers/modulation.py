@@ -1,7 +1,8 @@
-"""CSM, convolutional stride modulation: fixed kernels, variable stride (paper: Methods).
+"""How a base kernel meets a patch: one tokenizer for each way (paper: Methods).
 
-At a stride below the kernel, patches overlap: each cell is read by several tokens and, in the
-decoder, written by several taps. Two rules for the decoder:
+CSM, convolutional stride modulation: fixed kernels, variable stride. At a stride below the kernel,
+patches overlap: each cell is read by several tokens and, in the decoder, written by several taps.
+Two rules for the decoder:
 
 - `"paper"`: the taps add up, so a finer stride writes larger values.
 - `"keep"`: they are divided by how much they add up to, so that the output has the same amplitude
@@ -9,17 +10,16 @@ decoder, written by several taps. Two rules for the decoder:
   `n` that are unlike to about `√n`; so the sum is measured on the kernel itself, for each cell of
   the stride, as a root mean square over channels.
 
-CKM, convolutional kernel modulation: one base kernel, resized to the patch (paper: Methods).
-
-The stride always equals the resized kernel, so patches never overlap. The encoder PI-resizes, so
-that a smooth field gives the same token at every patch. For the decoder there are two rules:
+CKM, convolutional kernel modulation: one base kernel, resized to the patch. The stride always
+equals the resized kernel, so patches never overlap. The encoder PI-resizes, so that a smooth field
+gives the same token at every patch. The decoder's two rules:
 
 - `"paper"`: PI-resize as well. It keeps the kernel's sum, so a kernel shrunk from 4 to 2 taps
   writes four times as much into each cell of a 2D field.
 - `"keep"`: interpolate, and scale to the base kernel's root mean square, so that the output has
   the same amplitude at every patch.
 
-Fixed patching: kernel = stride = the one patch the model was built for.
+Fixed patching has no choice to make: kernel = stride = the one patch the model was built for.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class KernelTokenizer(ConvTokenizer):
     """Non-overlapping patches of any size, by resizing the kernels."""
 
     def taps(self, kernel: int, stride: int) -> int:
-        """As many as the stride."""
+        """As many taps as the stride."""
         return stride
 
     def encoder_kernel(self, weight: Tensor, stride: tuple[int, ...]) -> Tensor:

@@ -24,7 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from overtone.domain import Domain
-from overtone.errors import OvertoneError
+from overtone.errors import OvertoneError, require_one_of
 from overtone.evaluate.results import Results, Samples
 from overtone.report.figures.scales import Scale, common_scale, flat, view_name, visible
 from overtone.report.figures.steps import VRMSE
@@ -103,8 +103,7 @@ def scene(
     """Choose from samples; errors name what there is to choose from."""
     fields = samples.domain.fields
     field = fields[0] if field is None else field
-    if field not in fields:
-        raise OvertoneError(f"field is {field!r}; expected one of {', '.join(fields)}")
+    require_one_of(field, fields, "field")
     for key in keys:
         if key not in samples.predictions:
             known = ", ".join(f"{model} {schedule}" for model, schedule in samples.predictions)

@@ -10,7 +10,7 @@ from matplotlib.colors import LogNorm, Normalize
 from torch import Tensor
 
 from overtone.domain import Domain
-from overtone.errors import OvertoneError
+from overtone.errors import require_one_of
 
 LOG_RATIO = 300
 """Positive fields that span more than this ratio are drawn on a logarithmic scale."""
@@ -75,8 +75,7 @@ def flat(frames: Tensor, domain: Domain, view: str = "slice") -> np.ndarray:
         view: `"slice"`: the plane in the middle of the last axis. `"projection"`: the mean along
             it. Fields of one or two axes stay as they are.
     """
-    if view not in VIEWS:
-        raise OvertoneError(f"view is {view!r}; expected one of {VIEWS}")
+    require_one_of(view, VIEWS, "view")
     values = frames.detach().cpu().double().numpy()
     if domain.ndim < 3:
         return values

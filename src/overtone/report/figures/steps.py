@@ -12,6 +12,7 @@ Errors by scale: BSNMSE of the low, middle and high band as bars with intervals.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch as Swatch
 
-from overtone.evaluate.results import Estimate, Harmonics, Results
+from overtone.evaluate.results import Estimate, Harmonics, Results, Run
 from overtone.report.series import Series, domain_of, model_names, series, spread
 from overtone.report.style import (
     WIDE,
@@ -157,35 +158,70 @@ MAX_PATCHES = 3
 @styled
 def harmonic_growth(results: Results) -> Figure:
     """Excess in dB at each step: a column for each period, a row for each model."""
-    return _growth(results, lambda h: h.excess, "harmonic excess (dB)")
+    columns = [
+        Column(f"period {patch_name(p)}", _of_period(p, lambda h: h.excess))
+        for p in shown_patches(results)
+    ]
+    return _growth(results, columns, "harmonic excess (dB)")
 
 
 @styled
 def seam_growth(results: Results) -> Figure:
-    """Seams in dB at each step, in the same way."""
-    return _growth(results, lambda h: h.seams, "seams (dB)")
+    """Seams in dB at each step: those of the grid in use, and of the worst grid of each period."""
+    own = Column("the grid of each step", lambda part: part.seams)
+    worst = [
+        Column(f"worst grid of {patch_name(p)}", _of_period(p, lambda h: h.worst_seams))
+        for p in shown_patches(results)
+    ]
+    return _growth(results, [own, *worst], "seams (dB)")
 
 
-def _growth(
-    results: Results, pick: Callable[[Harmonics], tuple[Estimate, ...]], label: str
-) -> Figure:
-    rollouts = [s for s in series(results) if s.patches]
-    found = [s for s in rollouts if any(pick(h) for run in s.runs for h in run.harmonics)]
+Curve = tuple[Estimate, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column of panels shows over the steps.
+
+    Attributes:
+        title: of its panels.
+        pick: the curve of a run, or of the average over its seeds; empty if there is none.
+    """
+
+    title: str
+    pick: Callable[[Run | Series], Curve]
+
+
+def _of_period(patch: Patch, pick: Callable[[Harmonics], Curve]) -> Callable[[Run | Series], Curve]:
+    """A curve of the artifact of one period."""
+
+    def of(part: Run | Series) -> Curve:
+        found = (
+            [part.harmonics(patch)]
+            if isinstance(part, Series)
+            else [h for h in part.harmonics if h.patch == patch]
+        )
+        return next((pick(h) for h in found if h is not None), ())
+
+    return of
+
+
+def _growth(results: Results, columns: Sequence[Column], label: str) -> Figure:
+    """A row for each model, a line for each schedule."""
+    columns = [c for c in columns if any(c.pick(s) for s in series(results))]
+    found = [s for s in series(results) if any(column.pick(s) for column in columns)]
     if not found:
         raise NothingToDraw(f"no rollout has {label}")
-    patches, known = shown_patches(results), looks(results)
+    known = looks(results)
     names = [name for name in model_names(results) if any(s.model == name for s in found)]
-    figure, grid = grid_of_panels(len(names), len(patches))
+    figure, grid = grid_of_panels(len(names), len(columns))
     for row, name in zip(grid, names, strict=True):
-        for axes, patch in zip(row, patches, strict=True):
-            own = [s for s in found if s.model == name and patch in s.patches]
-            for index, s in enumerate(own):
-                average = s.harmonics(patch)
-                seeds = [pick(h) for run in s.runs for h in run.harmonics if h.patch == patch]
-                if average:
-                    plot_steps(axes, pick(average), seeds, known[s.schedule], index=index)
+        for axes, column in zip(row, columns, strict=True):
+            for index, s in enumerate(s for s in found if s.model == name and column.pick(s)):
+                seeds = [column.pick(run) for run in s.runs]
+                plot_steps(axes, column.pick(s), seeds, known[s.schedule], index=index)
             axes.axhline(0.0, color="black", linewidth=0.8)
-            axes.set_title(text(f"{name}, period {patch_name(patch)}"))
+            axes.set_title(text(f"{name}, {column.title}"))
             axes.set(xlabel=f"rollout step (dt = {domain_of(results).dt:g})")
             axes.set(ylabel=label)
             axes.label_outer()
