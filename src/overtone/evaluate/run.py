@@ -152,7 +152,7 @@ class _Work:
         def one(part: tuple[Candidate, Schedule | None]) -> Any:
             candidate, schedule = part
             what = f"{candidate.name}: {schedule or 'next step'}"
-            shared = options | {"tick": lambda: self.tell(what, 1)}
+            shared: dict[str, Any] = options | {"tick": lambda: self.tell(what, 1)}
             if schedule is None:
                 return next_steps(candidate, self.truth, windows=self.windows, **shared)
             shared |= {"steps": self.steps, "patches": self.patches}
