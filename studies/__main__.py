@@ -58,7 +58,7 @@ def run(
 ) -> None:
     """Make data, train, evaluate and report, all of a study; run again to resume."""
     from studies.catalogue import find_study
-    from studies.run import reproduce
+    from studies.reproduce import reproduce
 
     chosen = find_study(study)
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")

@@ -7,9 +7,9 @@ from rich.console import Console
 
 from overtone.errors import ConfigError
 from overtone.evaluate.results import Results
-from studies import run as run_module
+from studies import reproduce as reproduce_module
 from studies import tune
-from studies.run import reproduce
+from studies.reproduce import reproduce
 from studies.study import Comparison, Study, Training, Untrained
 
 RECIPE = "kuramoto-sivashinsky-mini"
@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 def quicker(monkeypatch, request, folder):
     monkeypatch.setenv("OVERTONE_CACHE", str(folder / "cache"))
     request.getfixturevalue("first")
-    monkeypatch.setattr(run_module, "write_report", stand_in)
+    monkeypatch.setattr(reproduce_module, "write_report", stand_in)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def first(folder, study):
     """The study from nothing; later tests run it again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OVERTONE_CACHE", str(folder / "cache"))
-        patch.setattr(run_module, "write_report", stand_in)
+        patch.setattr(reproduce_module, "write_report", stand_in)
         return run(study, folder)
 
 
