@@ -6,9 +6,8 @@ import pytest
 
 from studies.catalogue import STUDIES
 from studies.page.blocks import PageError, find_blocks
-from studies.page.quantities import NAMES, PLACED
 from studies.page.render import TABLES, render_page, update_page
-from studies.page.values import OF_ONE, OF_TWO
+from studies.page.values import NAMES, OF_ONE, OF_TWO, PLACED
 
 ROOT = Path(__file__).parents[3]
 NAME = "shear-flow-mini"
