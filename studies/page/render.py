@@ -82,7 +82,7 @@ def render_page(text: str, results: str | Path) -> Page:
 
     Args:
         text: the page.
-        results: folder with a `COMPARISON.json` for each comparison that was run.
+        results: folder with a `STUDY.json` for each study that was run.
     """
     library = Library(results)
     blocks = find_blocks(text)

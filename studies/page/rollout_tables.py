@@ -45,7 +45,7 @@ from studies.page.markdown import (
     ten_steps,
 )
 from studies.page.sources import Options, Source, single
-from studies.page.values import COUNTS, at_step, measure, of_run, written
+from studies.page.values import COUNTS, at_step, measure, of_run, plain, written
 
 FAMILIES = {
     Constant: "constant",
@@ -231,13 +231,13 @@ class _Artifact:
         return self.row.series
 
     @property
-    def seeds(self) -> list[Harmonics]:
-        runs = self.series.runs
-        return [h for run in runs for h in run.harmonics if patch_name(h.patch) == self.period]
+    def seeds(self) -> list[tuple[Run, Harmonics]]:
+        pairs = [(run, h) for run in self.series.runs for h in run.harmonics]
+        return [(run, h) for run, h in pairs if patch_name(h.patch) == self.period]
 
     @property
     def average(self) -> Harmonics:
-        found = self.series.harmonics(self.seeds[0].patch)
+        found = self.series.harmonics(self.seeds[0][1].patch)
         assert found is not None
         return found
 
@@ -256,7 +256,9 @@ def artifacts(sources: Sequence[Source], options: Options) -> str:
     steps = steps_of(options, ("1", "10", "20", LAST), source.results.steps)
 
     def at(artifact: _Artifact, step: int) -> str:
-        return estimates([at_step(getattr(h, quantity), str(step)) for h in artifact.seeds])
+        return estimates(
+            [at_step(run, getattr(h, quantity), str(step)) for run, h in artifact.seeds]
+        )
 
     def overall(artifact: _Artifact) -> str:
         return f"{number(artifact.average.overall)} ({probability(artifact.average.p_value)})"
@@ -299,7 +301,9 @@ class _Deviation:
         return [self.of(run, step) for run in self.row.series.runs]
 
     def of(self, run: Run, step: int) -> Estimate:
-        return at_step(run.physics.get(self.law, ()), str(step))
+        if self.law not in run.physics:
+            return plain(math.nan)
+        return at_step(run, run.physics[self.law], str(step))
 
 
 def physics(sources: Sequence[Source], options: Options) -> str:

@@ -68,10 +68,10 @@ OF_RUN: dict[str, Callable[[Run], Estimate]] = {
     "tokens": lambda run: plain(run.tokens),
 }
 NAMES = (*OF_MODEL, *OF_RUN, "seconds_per_step", "next_step")
-OF_PERIOD: dict[str, Callable[[Harmonics], Estimate]] = {
-    "excess": lambda h: plain(h.overall),
-    "share": lambda h: plain(h.share),
-    "seams": lambda h: h.seams[-1] if h.seams else plain(math.nan),
+OF_PERIOD: dict[str, Callable[[Run, Harmonics], Estimate]] = {
+    "excess": lambda _, h: plain(h.overall),
+    "share": lambda _, h: plain(h.share),
+    "seams": lambda run, h: at_step(run, h.seams, str(max(len(h.seams), 1))),
 }
 PLACED = ("vrmse@STEP", "LAW@STEP", "bsnmse@BAND", *(f"{name}@PERIOD" for name in OF_PERIOD))
 
@@ -118,17 +118,27 @@ def of_run(run: Run, quantity: str) -> Estimate:
     if name == "bsnmse":
         return _entry(run.bsnmse, where, "band")
     if name in OF_PERIOD:
-        return OF_PERIOD[name](
-            _entry({patch_name(h.patch): h for h in run.harmonics}, where, "period")
-        )
+        periods = {patch_name(h.patch): h for h in run.harmonics}
+        return OF_PERIOD[name](run, _entry(periods, where, "period"))
     curve = run.vrmse if name == "vrmse" else _entry(run.physics, name, "law")
-    return at_step(curve, where)
+    return at_step(run, curve, where)
 
 
-def at_step(curve: tuple[Estimate, ...], step: str) -> Estimate:
-    """A value at a step, counted from 1; NaN if the rollout blew up before."""
+def at_step(run: Run, curve: tuple[Estimate, ...], step: str) -> Estimate:
+    """A value at a step, counted from 1; NaN if the rollout blew up before.
+
+    Args:
+        run: the rollout.
+        curve: something that it has at each step; empty if the study's file does not keep it.
+        step: which step.
+    """
     if not step.isdecimal() or int(step) < 1:
         raise PageError(f"step is '{step}'; expected 1, 2, …")
+    if not curve and run.blow_up != 1:
+        raise PageError(
+            "the study's file does not keep this for each step; name it in the comparison's "
+            "`curves` (studies/catalogue.py) and run `make reproduce` again"
+        )
     return curve[int(step) - 1] if int(step) <= len(curve) else plain(math.nan)
 
 

@@ -4,7 +4,9 @@ import math
 
 import pytest
 
+from studies.archive import thinned
 from studies.page.blocks import PageError
+from studies.page.sources import Source
 from studies.page.values import measure, written
 
 NAME = "shear-flow-mini"
@@ -66,6 +68,15 @@ def test_beyond_a_blow_up_there_is_nothing(make_source, make_trained):
     source = make_source([make_trained("csm", blow_up=4)])
     assert math.isfinite(measure(source, "csm:16", "vrmse@3")[0].value)
     assert math.isnan(measure(source, "csm:16", "vrmse@4")[0].value)
+
+
+@pytest.mark.parametrize("quantity", ["vrmse@3", "divergence@12", "seams@16"])
+def test_what_the_file_does_not_keep_is_refused(make_source, quantity):
+    source = make_source()
+    thin = Source(source.name, thinned(source.results, ()))
+    with pytest.raises(PageError, match="does not keep this for each step"):
+        measure(thin, "csm:16", quantity)
+    assert measure(thin, "csm:16", "excess@16") == measure(source, "csm:16", "excess@16")
 
 
 @pytest.mark.parametrize(
