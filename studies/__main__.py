@@ -50,7 +50,7 @@ def run(
         Path | None, typer.Option(help="Folder for runs and reports; runs/reproduce by default.")
     ] = None,
     results: Annotated[
-        Path | None, typer.Option(help="Folder that gets a copy of the numbers.")
+        Path | None, typer.Option(help="Folder that gets the numbers, as STUDY.json.")
     ] = None,
     jobs: Annotated[
         int, typer.Option(min=1, help="Trainings and rollouts at once, one core each.")
@@ -58,7 +58,7 @@ def run(
 ) -> None:
     """Make data, train, evaluate and report, all of a study; run again to resume."""
     from studies.catalogue import find_study
-    from studies.run import reproduce
+    from studies.reproduce import reproduce
 
     chosen = find_study(study)
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
@@ -112,9 +112,9 @@ def package(
     study: Annotated[list[str] | None, typer.Option(help="Only models of this study.")] = None,
 ) -> None:
     """Take trained models into the package, with cards, logs and proofs (results/models.json)."""
-    from overtone.evaluate.results import Results as Found
     from overtone.models.storage import PACKAGED
     from overtone.version import machine
+    from studies.archive import Archive
     from studies.package import MODELS
     from studies.package import package as take
 
@@ -123,10 +123,11 @@ def package(
     for study_name, kinds in MODELS.items():
         if study and study_name not in study:
             continue
-        if not (results / f"{study_name}.json").exists():
+        numbers = results / f"{study_name}.json"
+        if not numbers.exists():
             typer.echo(f"{study_name} is not packaged: first make reproduce STUDY={study_name}")
             continue
-        found = Found.load(results / f"{study_name}.json")
+        found = Archive.load(numbers).comparisons[study_name]
         for kind in kinds:
             name = f"{study_name}-{kind}"
             proofs[name] = take(runs / "runs" / name, found, kind, name, PACKAGED)

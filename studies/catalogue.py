@@ -49,6 +49,8 @@ SCHEDULES = (
 PAIRS = ("16", "16+shift", "4-8-16", "4-8-16+shift")
 """The coarsest patch and the cycle, without shifts and with them."""
 TELLING = ("4", *PAIRS)
+DRAWN = ("vrmse", "excess", "seams", "spectra")
+"""Curves of the comparison that the page of results draws."""
 
 
 def models(
@@ -107,9 +109,16 @@ def _shear_flow() -> Study:
         "one flexible model against three fixed ones, on shear flow",
         own,
         (
-            Comparison(SHEAR, names(own), MAIN, start=DEVELOPED),
+            Comparison(SHEAR, names(own), MAIN, start=DEVELOPED, curves=DRAWN),
             Comparison(f"{SHEAR}-schedules", (csm,), SCHEDULES, start=DEVELOPED),
-            Comparison(f"{SHEAR}-physics", (csm, fixed16), TELLING, steps=50, start=24),
+            Comparison(
+                f"{SHEAR}-physics",
+                (csm, fixed16),
+                TELLING,
+                steps=50,
+                start=24,
+                curves=("physics",),
+            ),
         ),
     )
 
@@ -132,7 +141,8 @@ def _long_seeds() -> Study:
         own += models(SHEAR, kinds, suffix=f"-long-seed{seed}", rate_of=SHEAR, train__seed=seed)
     name = f"{SHEAR}-long-seeds"
     about = "the main study's cycle and its rival, in full length, with three seeds"
-    comparison = Comparison(name, names(own), ("8+shift", *TELLING), start=DEVELOPED)
+    schedules = ("8+shift", *TELLING)
+    comparison = Comparison(name, names(own), schedules, start=DEVELOPED, curves=("vrmse",))
     return Study(name, about, own, (comparison,))
 
 
@@ -160,7 +170,8 @@ def _cvit() -> Study:
     own = models(SHEAR, kinds, suffix="-cvit", **made)
     own = tuple(replace(t, rate_of=t.name) for t in own)
     about = "CViT, one flexible model against three fixed ones"
-    return Study(name, about, own, (Comparison(name, names(own), MAIN, start=DEVELOPED),))
+    comparison = Comparison(name, names(own), MAIN, start=DEVELOPED, curves=("seams",))
+    return Study(name, about, own, (comparison,))
 
 
 def _unit() -> Study:
@@ -199,7 +210,8 @@ def _refine() -> Study:
     refined = short_models(kinds, suffix="-refine", model__refine=REFINED)
     own = short_models(kinds) + labelled(refined, "refined")
     about = "changes that small convolutions correct cell by cell, or as the patches decode them"
-    return Study(name, about, own, (Comparison(name, names(own), TELLING, start=DEVELOPED),))
+    comparison = Comparison(name, names(own), TELLING, start=DEVELOPED, curves=("seams",))
+    return Study(name, about, own, (comparison,))
 
 
 def _rules() -> Study:
@@ -301,8 +313,9 @@ def _baselines() -> Study:
             BASELINE_SCHEDULES,
             start=DEVELOPED,
             untrained=_solvers(),
+            curves=curves,
         )
-        for budget, own in (("windows", windows), ("minutes", minutes))
+        for budget, own, curves in (("windows", windows, ("seams",)), ("minutes", minutes, ()))
     )
     about = "other surrogates with as many windows seen, and with as many minutes of one core"
     return Study(name, about, windows + minutes, comparisons)

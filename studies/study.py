@@ -84,6 +84,8 @@ class Comparison:
         start: first frame of their context.
         untrained: further models.
         split: what it is evaluated on; `"valid"` for what decides on a default.
+        curves: what the study's archive keeps of its rollouts beside totals: fields of `Run` and
+            `Harmonics` that are long, because they have a value for each step or wavenumber.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Comparison:
     start: int = 0
     untrained: tuple[Untrained, ...] = ()
     split: str = "test"
+    curves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def draw_pictures(results: str | Path, out: str | Path) -> list[Path]:
     """Draw what was run and return the files.
 
     Args:
-        results: folder with a `COMPARISON.json` for each comparison that was run.
+        results: folder with a `STUDY.json` for each study that was run.
         out: folder for the pictures.
     """
     library, out = Library(results), Path(out)

@@ -14,10 +14,16 @@ from overtone.errors import OvertoneError, suggest
 from overtone.files import replacing
 from overtone.report.series import num_seeds
 from studies.page.blocks import Block, PageError, content, fill, find_blocks, framed
-from studies.page.error_tables import comparison, matrix, rollouts, schedules
-from studies.page.next_step_table import next_step
-from studies.page.residual_tables import artifacts, bands, physics
-from studies.page.setting_tables import setting, training
+from studies.page.model_tables import next_step, setting, training
+from studies.page.rollout_tables import (
+    artifacts,
+    bands,
+    comparison,
+    matrix,
+    physics,
+    rollouts,
+    schedules,
+)
 from studies.page.sources import Library, Options, Source, study_of
 from studies.page.values import NOT_RUN, render_value
 
@@ -76,7 +82,7 @@ def render_page(text: str, results: str | Path) -> Page:
 
     Args:
         text: the page.
-        results: folder with a `COMPARISON.json` for each comparison that was run.
+        results: folder with a `STUDY.json` for each study that was run.
     """
     library = Library(results)
     blocks = find_blocks(text)

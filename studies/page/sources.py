@@ -1,4 +1,4 @@
-"""Where a page's numbers come from: `RESULTS/COMPARISON.json`, and what is chosen of it."""
+"""Where a page's numbers come from: `RESULTS/STUDY.json`, and what is chosen of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from overtone.errors import DataError, suggest
 from overtone.evaluate.results import ModelResult, Results, Run
 from overtone.report.series import Series, model_names, series
+from studies.archive import Archive
 from studies.catalogue import STUDIES
 from studies.page.blocks import PageError
 
@@ -82,16 +83,16 @@ class Library:
         self.folder = Path(folder)
         if not self.folder.is_dir():
             raise DataError(f"there is no folder of results '{self.folder}'; give --results")
-        self._read: dict[str, Source] = {}
+        self._read: dict[str, dict[str, Source]] = {}
 
     def source(self, name: str) -> Source | None:
         """A comparison's numbers, or None if it was not run yet."""
-        path = self.folder / f"{name}.json"
-        if name not in self._read and path.exists():
-            self._read[name] = Source(name, Results.load(path))
-        if name not in self._read:
-            study_of(name)  # refuses what no study makes
-        return self._read.get(name)
+        study = study_of(name)
+        path = self.folder / f"{study}.json"
+        if study not in self._read and path.exists():
+            found = Archive.load(path).comparisons
+            self._read[study] = {key: Source(key, results) for key, results in found.items()}
+        return self._read.get(study, {}).get(name)
 
 
 def study_of(comparison: str) -> str:

@@ -1,7 +1,10 @@
 """`python -m studies`, as it is typed."""
 
+import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -81,6 +84,25 @@ def test_mistakes_are_one_message(studies, page, mark, said):
 def test_a_missing_folder_of_results(studies, page):
     code, text = studies("page", page, "--results", page.parent / "none")
     assert (code, "no folder of results" in text) == (2, True)
+
+
+def test_models_are_packaged_with_the_numbers_of_their_study(studies, tmp_path, monkeypatch):
+    name = "supernova-explosion-mini"
+    shutil.copy(Path(__file__).parents[2] / "results" / f"{name}.json", tmp_path)
+    taken = []
+
+    def stand_in(run, results, kind, packaged, out):
+        taken.append((run, kind, packaged))
+        return {"vrmse": len([m for m in results.models if m.name == kind])}
+
+    monkeypatch.setattr("studies.package.package", stand_in)
+    said = ("package", "--runs", tmp_path, "--results", tmp_path, "--study", name)
+    assert studies(*said) == (0, f"{name}-csm 1\n")
+    assert taken == [(tmp_path / "runs" / f"{name}-csm", "csm", f"{name}-csm")]
+    proofs = json.loads((tmp_path / "models.json").read_text())["models"]
+    assert proofs == {f"{name}-csm": {"vrmse": 1}}
+    code, text = studies(*said[:-1], "rayleigh-benard-mini")
+    assert (code, "first make reproduce STUDY=rayleigh-benard-mini" in text) == (0, True)
 
 
 def test_help_does_not_load_the_tables():

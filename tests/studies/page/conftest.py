@@ -3,15 +3,17 @@
 import importlib.util
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from overtone.evaluate.candidates import used_patches
 from overtone.evaluate.results import Data, Results
 from overtone.schedules import parse_schedule
+from studies.archive import Archive
 from studies.page.blocks import find_blocks
 from studies.page.render import render_page
-from studies.page.sources import Source
+from studies.page.sources import Source, study_of
 
 _FILE = Path(__file__).parents[2] / "report" / "conftest.py"
 _SPEC = importlib.util.spec_from_file_location("report_builders", _FILE)
@@ -54,15 +56,20 @@ def unpatched(name="unet", *, factor=1.0):
 
 
 def comparison(models, *, steps=12):
+    """Results with five digits, as files have them."""
     data = Data(
         name="shear_flow", split="test", fingerprint="0123456789abcdef" * 4, trajectories=12,
         start=16, domain=builders.domain(2).to_dict(),
     )  # fmt: skip
     machine = {"overtone": "0.1.0", "torch": "2.13.0", "processor": "one core", "threads": "1"}
-    return Results(
+    made = Results(
         command="make reproduce STUDY=shear-flow-mini", seed=0, machine=machine, data=data,
         steps=steps, models=tuple(models),
     )  # fmt: skip
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "results.json"
+        made.save(path, compact=True)
+        return Results.load(path)
 
 
 def main_models(**options):
@@ -122,13 +129,26 @@ def make_source(make_comparison):
     return make
 
 
+def store(folder, **results):
+    """Put results by name into the files of their studies."""
+    for name, content in results.items():
+        comparison = name.replace("_", "-")
+        path = folder / f"{study_of(comparison)}.json"
+        known = Archive.load(path).comparisons if path.exists() else {}
+        Archive({**known, comparison: content}).save(path)
+
+
+@pytest.fixture(scope="session")
+def store_results():
+    return store
+
+
 @pytest.fixture
 def render(tmp_path):
     """What a mark renders to, given results by name."""
 
     def rendered(said, what="table", **results):
-        for name, content in results.items():
-            content.save(tmp_path / f"{name.replace('_', '-')}.json")
+        store(tmp_path, **results)
         page = render_page(f"<!-- {what}: {said} --><!-- end -->", tmp_path)
         (block,) = find_blocks(page.text)
         return page.text[block.start : block.end].strip()

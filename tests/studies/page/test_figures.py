@@ -10,8 +10,8 @@ from studies.page.figures import PICTURES, draw_pictures, end_spectra, narrowed
 MAX_BYTES = 150_000
 
 
-def test_pictures_are_drawn_and_small(tmp_path, make_comparison):
-    make_comparison(steps=40).save(tmp_path / "shear-flow-mini.json")
+def test_pictures_are_drawn_and_small(tmp_path, make_comparison, store_results):
+    store_results(tmp_path, shear_flow_mini=make_comparison(steps=40))
     files = draw_pictures(tmp_path, tmp_path / "images")
     assert [path.stem for path in files] == [picture.name for picture in PICTURES]
     for path in files:

@@ -1,4 +1,4 @@
-"""Tables and numbers as Markdown."""
+"""Tables and numbers as Markdown, rollouts as rows."""
 
 import math
 
@@ -7,13 +7,21 @@ import pytest
 from overtone.evaluate.results import Estimate
 from studies.page.markdown import (
     Column,
+    all_steps,
+    blow_up_columns,
     bold,
     change,
+    change_column,
     estimates,
     lowest,
+    name_columns,
+    over_10,
+    over_all,
     percent,
     probability,
+    rollout_rows,
     table,
+    ten_steps,
 )
 
 COLUMNS = [
@@ -76,3 +84,34 @@ def test_shares_and_probabilities():
     assert probability(1e-6) == "p < 0.0001"
     assert probability(0.0321) == "p = 0.0321"
     assert probability(math.nan) == "p –"
+
+
+def test_a_blow_up_is_never_the_best_and_gets_a_column(make_source, make_trained):
+    source = make_source([make_trained("csm"), make_trained("bad", schedules=["4"], blow_up=5)])
+    rows = rollout_rows([source], {})
+    assert rows[-1].error(over_all) == math.inf
+    assert math.isfinite(rows[0].error(over_all))
+    (column,) = blow_up_columns(rows)
+    assert [column.show(row) for row in (rows[0], rows[-1])] == ["no", "step 5"]
+    assert blow_up_columns(rows[:-1]) == []
+
+
+def test_changes_are_against_the_same_comparison(make_source, make_trained):
+    half = make_source([make_trained("csm", factor=0.5), make_trained("ckm")])
+    other = make_source([make_trained("csm", factor=0.8), make_trained("ckm")], name="other")
+    rows = rollout_rows([half, other], {"schedules": ("16",)})
+    column = change_column("x", over_10, "ckm:16")
+    assert [column.show(row) for row in rows] == ["−50 %", "0 %", "−20 %", "0 %"]
+    assert [c.header for c in name_columns(rows)] == ["comparison", "model", "schedule"]
+    assert [c.header for c in name_columns(rows[:2])] == ["model", "schedule"]
+
+
+def test_models_without_patches_have_no_schedule(make_source, make_unpatched):
+    (row,) = rollout_rows([make_source([make_unpatched()])], {})
+    assert (row.schedule, row.unpatched) == ("–", True)
+
+
+def test_lengths_are_named(make_source):
+    short, long = make_source(steps=6), make_source(steps=40)
+    assert (all_steps([short]), ten_steps([short])) == ("all 6 steps", "6 steps")
+    assert (all_steps([short, long]), ten_steps([long])) == ("all steps", "10 steps")

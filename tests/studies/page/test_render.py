@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from studies.archive import Archive, thinned
 from studies.catalogue import STUDIES
 from studies.page.blocks import PageError, find_blocks
-from studies.page.quantities import NAMES, PLACED
 from studies.page.render import TABLES, render_page, update_page
-from studies.page.values import OF_ONE, OF_TWO
+from studies.page.values import NAMES, OF_ONE, OF_TWO, PLACED
 
 ROOT = Path(__file__).parents[3]
 NAME = "shear-flow-mini"
@@ -29,10 +29,10 @@ def test_every_study_is_on_the_page_of_results():
 
 
 def test_the_page_of_results_fits_the_studies(tmp_path, make_planned):
-    """Every block can be rendered once all studies were run, and no table is too wide to read."""
+    """Every block can be rendered from what studies keep, and no table is too wide to read."""
     for study in STUDIES.values():
-        for plan in study.comparisons:
-            make_planned(study, plan).save(tmp_path / f"{plan.name}.json")
+        kept = {c.name: thinned(make_planned(study, c), c.curves) for c in study.comparisons}
+        Archive(kept).save(tmp_path / f"{study.name}.json")
     page = render_page((ROOT / "docs" / "results.md").read_text(), tmp_path)
     assert page.waiting == ()
     for line in page.text.splitlines():
@@ -59,8 +59,8 @@ def every_kind():
     return "# Title\n" + "\n".join([*marks, value])
 
 
-def test_rendering_twice_changes_nothing(tmp_path, make_comparison):
-    make_comparison().save(tmp_path / f"{NAME}.json")
+def test_rendering_twice_changes_nothing(tmp_path, make_comparison, store_results):
+    store_results(tmp_path, shear_flow_mini=make_comparison())
     first = render_page(every_kind(), tmp_path)
     assert len(first.stale) == first.blocks == len(TABLES) + 1
     second = render_page(first.text, tmp_path)
@@ -86,10 +86,11 @@ def test_some_of_several_comparisons_were_run(render, make_comparison):
     )
 
 
-def test_numbers_follow_the_file(tmp_path, make_comparison, make_trained):
-    make_comparison([make_trained("csm")]).save(tmp_path / f"{NAME}.json")
+def test_numbers_follow_the_file(tmp_path, make_comparison, make_trained, store_results):
+    store_results(tmp_path, shear_flow_mini=make_comparison([make_trained("csm")]))
     text = render_page(f"<!-- table: rollouts {NAME} --><!-- end -->", tmp_path).text
-    make_comparison([make_trained("csm", factor=2.0)]).save(tmp_path / f"{NAME}.json")
+    doubled = make_comparison([make_trained("csm", factor=2.0)])
+    store_results(tmp_path, shear_flow_mini=doubled)
     page = render_page(text, tmp_path)
     assert [str(block) for block in page.stale] == [f"table: rollouts {NAME}"]
     assert page.text != text
@@ -107,8 +108,10 @@ def test_numbers_follow_the_file(tmp_path, make_comparison, make_trained):
         ("rollouts nothing", "no study makes a comparison 'nothing'"),
     ],
 )
-def test_errors_name_the_page_the_line_and_the_block(tmp_path, make_comparison, said, message):
-    make_comparison().save(tmp_path / f"{NAME}.json")
+def test_errors_name_the_page_the_line_and_the_block(
+    tmp_path, make_comparison, store_results, said, message
+):
+    store_results(tmp_path, shear_flow_mini=make_comparison())
     page = tmp_path / "page.md"
     page.write_text(f"# Title\n\n<!-- table: {said} -->\n<!-- end -->\n")
     with pytest.raises(PageError) as caught:
@@ -118,8 +121,8 @@ def test_errors_name_the_page_the_line_and_the_block(tmp_path, make_comparison, 
     assert text.startswith(f"'{page}', line 3, 'table: {said.split()[0]}")
 
 
-def test_a_page_is_written_only_if_it_changes(tmp_path, make_comparison):
-    make_comparison().save(tmp_path / f"{NAME}.json")
+def test_a_page_is_written_only_if_it_changes(tmp_path, make_comparison, store_results):
+    store_results(tmp_path, shear_flow_mini=make_comparison())
     page = tmp_path / "page.md"
     page.write_text(every_kind(), encoding="utf-8")
     update_page(page, tmp_path, write=False)

@@ -49,19 +49,20 @@ def test_every_comparison_has_a_study():
             assert study_of(comparison.name) == study.name
 
 
-def test_a_library_reads_what_is_there(tmp_path, make_comparison):
+def test_a_library_reads_what_is_there(tmp_path, make_comparison, store_results):
     library = Library(tmp_path)
     assert library.source("shear-flow-mini") is None
-    make_comparison().save(tmp_path / "mine.json")
-    mine = library.source("mine")
-    assert mine is not None
-    assert mine.results == make_comparison()
-    assert library.source("mine") is mine
+    store_results(tmp_path, shear_flow_mini_physics=make_comparison())
+    found = library.source("shear-flow-mini-physics")
+    assert found is not None
+    assert found.results.data == make_comparison().data
+    assert library.source("shear-flow-mini-physics") is found
+    assert library.source("shear-flow-mini") is None  # of the same study, and not in its file
     with pytest.raises(PageError, match="did you mean 'shear-flow-mini'"):
         library.source("shear-flow-mni")
-    (tmp_path / "step.json").write_text("{}")
-    with pytest.raises(DataError, match="can't be read as results"):
-        library.source("step")
+    (tmp_path / "shear-flow-mini-axial.json").write_text("{}")
+    with pytest.raises(DataError, match="can't be read as the numbers of a study"):
+        library.source("shear-flow-mini-axial")
     with pytest.raises(DataError, match="no folder of results"):
         Library(tmp_path / "none")
 

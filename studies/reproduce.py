@@ -6,6 +6,7 @@ checkpoint, so the same command resumes what was interrupted.
 OUT/runs/NAME           one training run for each model, shared by all studies
 OUT/STUDY/rates.json    learning rates that were chosen, with the scores they were chosen by
 OUT/STUDY/COMPARISON    request.json, results.json, samples and report.html
+RESULTS/STUDY.json      what is kept of all that for pages and cards, when all is done
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from overtone.train.config import RunConfig, change, load_config
 from overtone.train.journal import METRICS, read_journal
 from overtone.train.run import SUMMARY, data_folder
 from overtone.version import machine
+from studies.archive import Archive, thinned
 from studies.jobs import Job, run_jobs
 from studies.study import Comparison, Study, Training
 from studies.tune import best_rate, trials
@@ -53,7 +55,7 @@ def reproduce(
     Args:
         study: what to do.
         out: folder for runs and reports.
-        results: folder that gets a copy of each comparison's numbers, `COMPARISON.json`.
+        results: folder that gets what is to be kept of all numbers, `STUDY.json`.
         workers: trainings at once, and rollouts of an evaluation, one core each.
         console: where to print.
     """
@@ -64,13 +66,17 @@ def reproduce(
         data_folder(config.data, console=console)
     tuned = {t.name: t for t in study.trainings if t.rate_of == t.name}
     _train([trial for t in tuned.values() for trial in trials(t).values()], out, workers, console)
-    rates = _choose_rates(study, tuned, out, results, console)
+    rates = _choose_rates(study, tuned, out, console)
     chosen = [_with_rate(t, rates) for t in study.trainings]
     found = []
     for comparison in study.comparisons:
         used = {t.name: t for t in chosen if t.name in comparison.models}
         _train([*used.values()], out, workers, console)
-        found.append(_compare(comparison, study, used, out, results, workers, console))
+        found.append(_compare(comparison, study, used, out, workers, console))
+    if results is not None:
+        pairs = zip(study.comparisons, found, strict=True)
+        kept = {comparison.name: thinned(own, comparison.curves) for comparison, own in pairs}
+        Archive(kept, rates).save(Path(results) / f"{study.name}.json")
     return found
 
 
@@ -78,30 +84,29 @@ def _choose_rates(
     study: Study,
     tuned: Mapping[str, Training],
     out: Path,
-    copy: str | Path | None,
     console: Console,
-) -> dict[str, float]:
-    """The best rate of each training whose trials are done, kept with all scores."""
+) -> dict[str, Any]:
+    """The best rate of each training whose trials are done, with all scores and who found them."""
     found = {name: best_rate(training, out / "runs") for name, training in tuned.items()}
     for name, (rate, scores) in found.items():
         listed = ", ".join(f"{r:g}: {score:.4f}" for r, score in scores.items())
         console.print(f"{name}: learning rate {rate:g} (validation {listed})", highlight=False)
-    if found:
-        models = {
-            name: {"chosen": rate, "scores": {f"{r:g}": score for r, score in scores.items()}}
-            for name, (rate, scores) in found.items()
-        }
-        content = {"command": _command(study), "machine": machine(), "models": models}
-        _write_json(out / study.name / "rates.json", content)
-        if copy is not None:
-            _write_json(Path(copy) / f"{study.name}-rates.json", content)
-    return {name: rate for name, (rate, _) in found.items()}
+    if not found:
+        return {}
+    models = {
+        name: {"chosen": rate, "scores": {f"{r:g}": score for r, score in scores.items()}}
+        for name, (rate, scores) in found.items()
+    }
+    content = {"command": _command(study), "machine": machine(), "models": models}
+    _write_json(out / study.name / "rates.json", content)
+    return content
 
 
-def _with_rate(training: Training, rates: Mapping[str, float]) -> Training:
+def _with_rate(training: Training, rates: Mapping[str, Any]) -> Training:
     if training.rate_of is None:
         return training
-    return training.renamed(training.name, {"optimizer.lr": rates[training.rate_of]})
+    rate = rates["models"][training.rate_of]["chosen"]
+    return training.renamed(training.name, {"optimizer.lr": rate})
 
 
 def _train(trainings: Sequence[Training], out: Path, workers: int, console: Console) -> None:
@@ -152,7 +157,6 @@ def _compare(
     study: Study,
     used: Mapping[str, Training],
     out: Path,
-    copy: str | Path | None,
     workers: int,
     console: Console,
 ) -> Results:
@@ -175,8 +179,6 @@ def _compare(
         write_report(found, samples, folder, curves=curves)
         _write_json(folder / REQUEST, request)  # last: the rest is complete
     console.print(f"{comparison.name}: {folder / 'report.html'}", soft_wrap=True)
-    if copy is not None:
-        found.save(Path(copy) / f"{comparison.name}.json", compact=True)
     return found
 
 
@@ -219,7 +221,9 @@ def _evaluate(
 def _request(comparison: Comparison, candidates: Sequence[Candidate]) -> dict[str, Any]:
     """All that an evaluation depends on, plain data."""
     models = [[c.name, c.seed, dict(c.training)] for c in candidates]
-    asked = {"comparison": asdict(comparison), "models": models, "windows": WINDOWS}
+    plan = asdict(comparison)
+    del plan["curves"]  # what is kept elsewhere changes nothing here
+    asked = {"comparison": plan, "models": models, "windows": WINDOWS}
     return json.loads(json.dumps(asked))  # as it will be read
 
 

@@ -6,10 +6,10 @@ import pytest
 from rich.console import Console
 
 from overtone.errors import ConfigError
-from overtone.evaluate.results import Results
-from studies import run as run_module
+from studies import reproduce as reproduce_module
 from studies import tune
-from studies.run import reproduce
+from studies.archive import Archive
+from studies.reproduce import reproduce
 from studies.study import Comparison, Study, Training, Untrained
 
 RECIPE = "kuramoto-sivashinsky-mini"
@@ -25,7 +25,7 @@ def study(small):
     )
     comparison = Comparison(
         "both", ("csm", "fixed16"), ("16", "4-8-16"), steps=4, start=2,
-        untrained=(Untrained("persistence", "persistence"),),
+        untrained=(Untrained("persistence", "persistence"),), curves=("vrmse",),
     )  # fmt: skip
     return Study("small", "a test", models, (comparison,))
 
@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 def quicker(monkeypatch, request, folder):
     monkeypatch.setenv("OVERTONE_CACHE", str(folder / "cache"))
     request.getfixturevalue("first")
-    monkeypatch.setattr(run_module, "write_report", stand_in)
+    monkeypatch.setattr(reproduce_module, "write_report", stand_in)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def first(folder, study):
     """The study from nothing; later tests run it again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OVERTONE_CACHE", str(folder / "cache"))
-        patch.setattr(run_module, "write_report", stand_in)
+        patch.setattr(reproduce_module, "write_report", stand_in)
         return run(study, folder)
 
 
@@ -79,12 +79,16 @@ def test_a_study_goes_from_nothing_to_numbers(folder, first):
     assert results.models[0].training["updates"] == 6
     assert results.models[1].training["updates"] == 2
     assert results.command == "make reproduce STUDY=small"
-    copy = Results.load(folder / "results" / "both.json")
+    assert [path.name for path in (folder / "results").iterdir()] == ["small.json"]
+    copy = Archive.load(folder / "results" / "small.json").comparisons["both"]
     assert copy.data == results.data
     for model, kept in zip(results.models, copy.models, strict=True):
         assert kept.training.get("updates") == model.training.get("updates")
         for run, same in zip(model.runs, kept.runs, strict=True):
             assert same.vrmse_all.value == pytest.approx(run.vrmse_all.value, rel=1e-4)
+            assert len(same.vrmse) == len(run.vrmse)
+            assert run.spectra
+            assert not same.spectra
     assert (folder / "out" / "small" / "both" / "report.html").exists()
 
 
@@ -100,6 +104,15 @@ def test_another_start_is_another_evaluation(study, folder, first):
     (found,) = run(moved, folder)
     assert found.data.start == 3
     assert run(study, folder)[0].data.start == 2
+
+
+def test_what_is_kept_elsewhere_is_no_other_evaluation(study, folder, first):
+    before = stamps(folder)
+    (comparison,) = study.comparisons
+    run(replace(study, comparisons=(replace(comparison, curves=("spectra",)),)), folder)
+    assert stamps(folder) == before
+    (copy,) = Archive.load(folder / "results" / "small.json").comparisons.values()
+    assert all(r.spectra and not r.vrmse for model in copy.models for r in model.runs)
 
 
 def test_a_missing_stage_is_made_up_and_gives_the_same(study, folder, first):
@@ -133,7 +146,7 @@ def test_rates_are_chosen_by_trials_and_kept_with_their_scores(study, folder, fi
     tuned = replace(csm, name="tuned", rate_of="tuned")
     comparison = replace(comparison, name="tuned", models=("tuned",))
     run(Study("rates", "a test", (tuned,), (comparison,)), folder)
-    kept = json.loads((folder / "results" / "rates-rates.json").read_text())["models"]["tuned"]
+    kept = Archive.load(folder / "results" / "rates.json").rates["models"]["tuned"]
     assert kept["chosen"] == min((1e-4, 1e-2), key=lambda rate: kept["scores"][f"{rate:g}"])
     trained = json.loads((folder / "out" / "runs" / "tuned" / "config.json").read_text())
     assert trained["optimizer"]["lr"] == kept["chosen"]

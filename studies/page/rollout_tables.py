@@ -1,4 +1,4 @@
-"""Tables of errors: of rollouts, of schedule families, of models beside each other."""
+"""Tables of rollouts: their errors, and what these are like (artifacts, scales, physics)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from overtone.evaluate.results import Estimate, Harmonics, Run
 from overtone.report.series import Series, mean
 from overtone.report.style import patch_name
 from overtone.report.summary import number, ranked
@@ -21,23 +22,30 @@ from overtone.schedules import (
     Warmup,
     parse_schedule,
 )
-from studies.page.markdown import Column, bold, code, estimates, lowest, table
-from studies.page.quantities import COUNTS, measure, written
-from studies.page.rows import (
+from studies.page.blocks import PageError
+from studies.page.markdown import (
+    Column,
     Pick,
     Row,
     all_steps,
     blow_up_columns,
+    bold,
     change_column,
+    code,
     error_column,
+    estimates,
+    lowest,
     name_columns,
     over_10,
     over_all,
     price_columns,
+    probability,
     rollout_rows,
+    table,
     ten_steps,
 )
 from studies.page.sources import Options, Source, single
+from studies.page.values import COUNTS, at_step, measure, of_run, plain, written
 
 FAMILIES = {
     Constant: "constant",
@@ -51,6 +59,11 @@ FAMILIES = {
     Shifted: "shifted",
 }
 """Kinds of schedules, in the order in which tables list them."""
+LAST = "last"
+PERIODS = ("16", "8", "4")
+BANDS = ("low", "mid", "high")
+BY_STEP = ("seams", "excess")
+"""What is known of a period at each step."""
 
 
 def rollouts(sources: Sequence[Source], options: Options) -> str:
@@ -194,3 +207,133 @@ def _line(source: Source, own: Sequence[Series], quantity: str) -> _Line:
         best = own[place].model
         texts[best] = bold(texts[best])
     return _Line(own[0].schedule, own[0].tokens, texts)
+
+
+def steps_of(options: Options, usual: tuple[str, ...], last: int) -> list[int]:
+    """Rollout steps of the option `steps`, without those that the rollouts do not have."""
+    given = options.get("steps", usual)
+    for step in given:
+        if step != LAST and not (step.isdecimal() and int(step) > 0):
+            raise PageError(f"steps is {','.join(given)}; expected numbers from 1 on, or {LAST}")
+    numbers = {last if step == LAST else int(step) for step in given}
+    return sorted(step for step in numbers if step <= last)
+
+
+@dataclass(frozen=True)
+class _Artifact:
+    """A period of a rollout."""
+
+    row: Row
+    period: str
+
+    @property
+    def series(self) -> Series:
+        return self.row.series
+
+    @property
+    def seeds(self) -> list[tuple[Run, Harmonics]]:
+        pairs = [(run, h) for run in self.series.runs for h in run.harmonics]
+        return [(run, h) for run, h in pairs if patch_name(h.patch) == self.period]
+
+    @property
+    def average(self) -> Harmonics:
+        found = self.series.harmonics(self.seeds[0][1].patch)
+        assert found is not None
+        return found
+
+
+def artifacts(sources: Sequence[Source], options: Options) -> str:
+    """Seams or excess at some steps, excess overall. Nothing is bold: 0 dB is as good as less."""
+    (source,) = sources
+    quantity = single(options, "quantity") if "quantity" in options else BY_STEP[0]
+    if quantity not in BY_STEP:
+        raise PageError(f"quantity is '{quantity}'; expected one of {', '.join(BY_STEP)}")
+    periods = options.get("periods", PERIODS)
+    made = [_Artifact(row, p) for row in rollout_rows(sources, options) for p in periods]
+    shown = [artifact for artifact in made if artifact.seeds]
+    if not shown:
+        raise PageError(f"'{source.name}' has no harmonics of periods {', '.join(periods)}")
+    steps = steps_of(options, ("1", "10", "20", LAST), source.results.steps)
+
+    def at(artifact: _Artifact, step: int) -> str:
+        return estimates(
+            [at_step(run, getattr(h, quantity), str(step)) for run, h in artifact.seeds]
+        )
+
+    def overall(artifact: _Artifact) -> str:
+        return f"{number(artifact.average.overall)} ({probability(artifact.average.p_value)})"
+
+    columns = [
+        Column[_Artifact](
+            "rollout", lambda a: f"{a.series.model}, {a.row.schedule}", left=True
+        ),
+        Column[_Artifact]("period", lambda a: a.period),
+        *(
+            Column[_Artifact](f"{quantity} at step {step}", lambda a, step=step: at(a, step))
+            for step in steps
+        ),
+        Column[_Artifact]("excess overall", overall),
+    ]  # fmt: skip
+    return table(shown, columns)
+
+
+def bands(sources: Sequence[Source], options: Options) -> str:
+    """BSNMSE of three bands of scales, over all steps."""
+    rows = rollout_rows(sources, options)
+    columns = [
+        *name_columns(rows),
+        *(
+            error_column(f"BSNMSE, {band}", lambda run, band=band: of_run(run, f"bsnmse@{band}"))
+            for band in BANDS
+        ),
+    ]
+    return table(rows, columns, group=lambda row: row.source.name)
+
+
+@dataclass(frozen=True)
+class _Deviation:
+    """A law and a rollout."""
+
+    law: str
+    row: Row
+
+    def at(self, step: int) -> list[Estimate]:
+        return [self.of(run, step) for run in self.row.series.runs]
+
+    def of(self, run: Run, step: int) -> Estimate:
+        if self.law not in run.physics:
+            return plain(math.nan)
+        return at_step(run, run.physics[self.law], str(step))
+
+
+def physics(sources: Sequence[Source], options: Options) -> str:
+    """Deviation from each law at some steps."""
+    (source,) = sources
+    rows = rollout_rows(sources, options)
+    known = list(
+        dict.fromkeys(law for row in rows for run in row.series.runs for law in run.physics)
+    )
+    laws = options.get("laws", tuple(known))
+    for law in laws:
+        if law not in known:
+            raise PageError(f"there is no law '{law}'; there are {'; '.join(known) or 'none'}")
+    made = [_Deviation(law, row) for law in laws for row in rows]
+    steps = steps_of(options, ("1", "10", "25", LAST), source.results.steps)
+
+    def error(deviation: _Deviation, step: int) -> float:
+        return deviation.row.error(lambda run: deviation.of(run, step))
+
+    columns = [
+        Column[_Deviation]("law", lambda d: d.law, left=True),
+        Column[_Deviation]("model", lambda d: d.row.series.model, left=True),
+        Column[_Deviation]("schedule", lambda d: d.row.schedule, left=True),
+        *(
+            Column[_Deviation](
+                f"step {step}",
+                lambda d, step=step: estimates(d.at(step)),
+                lambda d, step=step: error(d, step),
+            )
+            for step in steps
+        ),
+    ]
+    return table(made, columns, group=lambda d: d.law)
