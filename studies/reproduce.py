@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
 from overtone.baselines.registry import create
+from overtone.cli.evaluate import evaluate_into
 from overtone.errors import ConfigError
-from overtone.evaluate import Candidate, evaluate, load_candidate
-from overtone.evaluate.results import RESULTS, SAMPLES, Results, Samples
+from overtone.evaluate import Candidate, load_candidate
+from overtone.evaluate.results import RESULTS, Results
 from overtone.evaluate.run import one_core
 from overtone.files import replacing
+from overtone.models.storage import PACKAGED
 from overtone.progress import bars
-from overtone.report import write_report
 from overtone.train.config import RunConfig, change, load_config
 from overtone.train.journal import METRICS, read_journal
 from overtone.train.run import SUMMARY, data_folder
@@ -111,7 +111,8 @@ def _with_rate(training: Training, rates: Mapping[str, Any]) -> Training:
 
 def _train(trainings: Sequence[Training], out: Path, workers: int, console: Console) -> None:
     """Train what is not trained yet, several at once."""
-    missing = [t for t in trainings if not _is_finished(t, out / "runs" / t.name)]
+    wanted = [t for t in trainings if not t.packaged]
+    missing = [t for t in wanted if not _is_finished(t, out / "runs" / t.name)]
     if not missing:
         return
     with bars(console) as progress:
@@ -172,35 +173,39 @@ def _compare(
     if _was_answered(folder, request):
         found = Results.load(folder / RESULTS)
     else:
-        found, samples = _evaluate(comparison, candidates, used, _command(study), workers, console)
-        found.save(folder / RESULTS)
-        samples.save(folder / SAMPLES)
-        curves = {t.label or t.name: out / "runs" / t.name / METRICS for t in used.values()}
-        write_report(found, samples, folder, curves=curves)
+        found = _evaluate(comparison, candidates, used, study, out, workers, console)
         _write_json(folder / REQUEST, request)  # last: the rest is complete
     console.print(f"{comparison.name}: {folder / 'report.html'}", soft_wrap=True)
     return found
 
 
 def _candidate(training: Training, out: Path) -> Candidate:
-    return load_candidate(out / "runs" / training.name, training.label or training.name)
+    return load_candidate(_run_of(training, out), training.label or training.name)
+
+
+def _run_of(training: Training, out: Path) -> Path:
+    """The folder of a training, or of the packaged model that it once gave."""
+    return PACKAGED / training.name if training.packaged else out / "runs" / training.name
 
 
 def _evaluate(
     comparison: Comparison,
     candidates: Sequence[Candidate],
     used: Mapping[str, Training],
-    command: str,
+    study: Study,
+    out: Path,
     workers: int,
     console: Console,
-) -> tuple[Results, Samples]:
+) -> Results:
     config = next(iter(used.values())).config()
     data = data_folder(config.data, console=console)
-    with one_core(), bars(console) as progress:
-        task = progress.add_task(comparison.name, total=None)
-        return evaluate(
+    with one_core():
+        found, _ = evaluate_into(
+            out / study.name / comparison.name,
             candidates,
             data,
+            console=console,
+            curves={t.label or t.name: _run_of(t, out) / METRICS for t in used.values()},
             schedules=comparison.schedules or None,
             steps=comparison.steps,
             start=comparison.start,
@@ -210,12 +215,9 @@ def _evaluate(
             workers=workers,
             coarsen=config.data.coarsen,
             stride=config.data.stride,
-            command=command,
-            progress=lambda n, m, what: progress.update(
-                task, completed=n, total=m, description=what
-            ),
-            note=lambda text: console.print(f"note: {escape(text)}", highlight=False),
+            command=_command(study),
         )
+    return found
 
 
 def _request(comparison: Comparison, candidates: Sequence[Candidate]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class Training:
         rate_of: name of the training whose trials choose its learning rate, often its own; None
             for the recipe's.
         label: its name in tables; models that differ in their seed alone share one.
+        packaged: whether it is the model of that name that comes with the package, trained before.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Training:
     changes: Mapping[str, Any] = field(default_factory=dict)
     rate_of: str | None = None
     label: str = ""
+    packaged: bool = False
 
     def config(self) -> RunConfig:
         """All of its settings."""
