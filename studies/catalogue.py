@@ -49,7 +49,8 @@ SCHEDULES = (
 PAIRS = ("16", "16+shift", "4-8-16", "4-8-16+shift")
 """The coarsest patch and the cycle, without shifts and with them."""
 TELLING = ("4", *PAIRS)
-DRAWN = ("vrmse", "excess", "seams", "spectra")
+SEAMS = (*PAIRS, "8+shift", "4")
+DRAWN = ("vrmse", "excess", "spectra")
 """Curves of the comparison that the page of results draws."""
 
 
@@ -229,6 +230,19 @@ def _rules() -> Study:
     return Study(name, about, own, (Comparison(name, names(own), schedules, start=DEVELOPED),))
 
 
+def _seams() -> Study:
+    """The packaged models again, so that anyone can measure their seams without training."""
+    kinds = ("fixed16", "csm")
+    own = tuple(
+        replace(t, packaged=True, rate_of=None) for t in models(SHEAR, kinds, rate_of=SHEAR)
+    )
+    name = f"{SHEAR}-seams"
+    comparison = Comparison(
+        name, names(own), SEAMS, start=DEVELOPED, curves=("seams", "worst_seams")
+    )
+    return Study(name, "seams where the grid lies, of packaged models", own, (comparison,))
+
+
 def _ablation(
     name: str,
     about: str,
@@ -313,9 +327,8 @@ def _baselines() -> Study:
             BASELINE_SCHEDULES,
             start=DEVELOPED,
             untrained=_solvers(),
-            curves=curves,
         )
-        for budget, own, curves in (("windows", windows, ("seams",)), ("minutes", minutes, ()))
+        for budget, own in (("windows", windows), ("minutes", minutes))
     )
     about = "other surrogates with as many windows seen, and with as many minutes of one core"
     return Study(name, about, windows + minutes, comparisons)
@@ -358,6 +371,7 @@ STUDIES: dict[str, Study] = {
         _unit(),
         _shifts(),
         _refine(),
+        _seams(),
         _system("rayleigh-benard-mini", start=16, families=True),
         _system("turbulent-radiative-layer-2d-mini", start=16),
         _system("supernova-explosion-mini", start=8),

@@ -43,7 +43,7 @@ def test_every_hop_exists(title):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    system = build_system("kuramoto_sivashinsky", grid=(32,))
+    system = build_system("kuramoto_sivashinsky", grid=(64,))
     folder = tmp_path_factory.mktemp("walk")
     return generate(system, folder, trajectories=3, steps=12, splits=(0.34, 0.33, 0.33))
 

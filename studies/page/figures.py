@@ -60,7 +60,7 @@ def _ends(spectra: tuple[ResidualSpectrum, ...]) -> tuple[ResidualSpectrum, ...]
 FEW: Shown = {"fixed16": ("16", "16+shift"), "csm": ("16", "16+shift", "4-8-16", "4-8-16+shift")}
 PICTURES = (
     Picture("results-rollouts", SHEAR, rollout_errors, {**FEW, "csm": (*FEW["csm"], "4")}),
-    Picture("results-artifacts", SHEAR, seam_growth, FEW),
+    Picture("results-artifacts", f"{SHEAR}-seams", seam_growth, FEW),
     Picture(
         "results-spectra",
         SHEAR,

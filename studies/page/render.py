@@ -23,6 +23,7 @@ from studies.page.rollout_tables import (
     physics,
     rollouts,
     schedules,
+    seams,
 )
 from studies.page.sources import Library, Options, Source, study_of
 from studies.page.values import NOT_RUN, render_value
@@ -51,6 +52,7 @@ TABLES: dict[str, Kind] = {
     "rollouts": Kind(rollouts, (*CHOICE, "relative")),
     "schedules": Kind(schedules, (*CHOICE, "relative"), several=False),
     "matrix": Kind(matrix, (*CHOICE, "quantity"), several=False),
+    "seams": Kind(seams, (*CHOICE, "period", "steps"), several=False),
     "artifacts": Kind(artifacts, (*CHOICE, "quantity", "steps", "periods"), several=False),
     "bands": Kind(bands, CHOICE),
     "physics": Kind(physics, (*CHOICE, "steps", "laws"), several=False),

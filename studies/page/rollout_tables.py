@@ -62,7 +62,7 @@ FAMILIES = {
 LAST = "last"
 PERIODS = ("16", "8", "4")
 BANDS = ("low", "mid", "high")
-BY_STEP = ("seams", "excess")
+BY_STEP = ("excess", "worst_seams")
 """What is known of a period at each step."""
 
 
@@ -243,7 +243,7 @@ class _Artifact:
 
 
 def artifacts(sources: Sequence[Source], options: Options) -> str:
-    """Seams or excess at some steps, excess overall. Nothing is bold: 0 dB is as good as less."""
+    """Excess or worst seams at some steps, excess overall. Nothing is bold: 0 dB is none."""
     (source,) = sources
     quantity = single(options, "quantity") if "quantity" in options else BY_STEP[0]
     if quantity not in BY_STEP:
@@ -269,12 +269,37 @@ def artifacts(sources: Sequence[Source], options: Options) -> str:
         ),
         Column[_Artifact]("period", lambda a: a.period),
         *(
-            Column[_Artifact](f"{quantity} at step {step}", lambda a, step=step: at(a, step))
+            Column[_Artifact](
+                f"{quantity.replace('_', ' ')} at step {step}", lambda a, step=step: at(a, step)
+            )
             for step in steps
         ),
         Column[_Artifact]("excess overall", overall),
     ]  # fmt: skip
     return table(shown, columns)
+
+
+def seams(sources: Sequence[Source], options: Options) -> str:
+    """Seams at some steps: of the grid of that step, and of the worst grid of a period."""
+    (source,) = sources
+    period = single(options, "period") if "period" in options else PERIODS[0]
+    steps = steps_of(options, ("1", "10", "20", LAST), source.results.steps)
+
+    def own(row: Row, step: int) -> str:
+        return estimates([at_step(run, run.seams, str(step)) for run in row.series.runs])
+
+    def worst(row: Row, step: int) -> str:
+        found = _Artifact(row, period).seeds
+        return estimates([at_step(run, h.worst_seams, str(step)) for run, h in found])
+
+    columns = [
+        Column[Row]("rollout", lambda row: f"{row.series.model}, {row.schedule}", left=True),
+        *(Column[Row](f"seams at step {step}", lambda row, step=step: own(row, step))
+          for step in steps),
+        *(Column[Row](f"worst of {period}, step {step}", lambda row, step=step: worst(row, step))
+          for step in steps),
+    ]  # fmt: skip
+    return table(rollout_rows(sources, options), columns)
 
 
 def bands(sources: Sequence[Source], options: Options) -> str:

@@ -16,7 +16,8 @@
 | `LAW@STEP` | `MODEL:SCHEDULE` | deviation from a law, e.g. `divergence@50` |
 | `bsnmse@BAND` | `MODEL:SCHEDULE` | band low, mid or high |
 | `excess@PERIOD`, `share@PERIOD` | `MODEL:SCHEDULE` | grid artifact: dB, part of the power |
-| `seams@PERIOD` | `MODEL:SCHEDULE` | dB at the last step |
+| `seams` | `MODEL:SCHEDULE` | dB at the last step, at the grid of that step |
+| `worst_seams@PERIOD` | `MODEL:SCHEDULE` | dB at the last step, at the worst of all offsets |
 | `tokens`, `seconds_per_step` | `MODEL:SCHEDULE` | of the whole rollout; of one step |
 | `next_step` | `MODEL:PATCH` | VRMSE of one step from true frames |
 | `parameters`, `updates`, `minutes`, `pflop` | `MODEL` | the model and its training |
@@ -66,12 +67,13 @@ OF_RUN: dict[str, Callable[[Run], Estimate]] = {
     "vrmse_10": lambda run: run.vrmse_10,
     "vrmse_all": lambda run: run.vrmse_all,
     "tokens": lambda run: plain(run.tokens),
+    "seams": lambda run: at_step(run, run.seams, str(max(len(run.seams), 1))),
 }
 NAMES = (*OF_MODEL, *OF_RUN, "seconds_per_step", "next_step")
 OF_PERIOD: dict[str, Callable[[Run, Harmonics], Estimate]] = {
     "excess": lambda _, h: plain(h.overall),
     "share": lambda _, h: plain(h.share),
-    "seams": lambda run, h: at_step(run, h.seams, str(max(len(h.seams), 1))),
+    "worst_seams": lambda run, h: at_step(run, h.worst_seams, str(max(len(h.worst_seams), 1))),
 }
 PLACED = ("vrmse@STEP", "LAW@STEP", "bsnmse@BAND", *(f"{name}@PERIOD" for name in OF_PERIOD))
 

@@ -1,8 +1,6 @@
-"""The schema of results.json.
+"""The schema of results.json, and the frames that are kept beside it."""
 
-Frames kept for pictures.
-"""
-
+import json
 import math
 from pathlib import Path
 
@@ -31,6 +29,19 @@ def example():
     )
     data = Data(name="d", split="test", fingerprint="0", trajectories=2, start=0, domain={})
     return Results(command="c", seed=0, machine={}, data=data, steps=4, models=(model,))
+
+
+def older_run(schedule):
+    """A rollout of two steps as the first version wrote it."""
+    one, nothing = {"value": 0.5, "low": 0.4, "high": 0.6}, {"low": 0.0, "high": 9.0}
+    harmonics = {"excess": [one, one], "exponent": 1.0, "overall": 2.0, "p_value": 0.5,
+                 "share": 0.1, "cell": []}  # fmt: skip
+    seams = {4: (1.0, 2.0), 16: (7.0, 8.0)}
+    parts = [{**harmonics, "patch": patch, "seams": [{"value": v, **nothing} for v in values]}
+             for patch, values in seams.items()]  # fmt: skip
+    return {"schedule": schedule, "vrmse": [one, one], "vrmse_10": one, "vrmse_all": one,
+            "fields": {}, "bsnmse": {}, "harmonics": parts, "spectra": [], "physics": {},
+            "tokens": 1, "flops": 1, "seconds": 1.0}  # fmt: skip
 
 
 def test_what_is_saved_is_what_is_read(tmp_path):
@@ -91,3 +102,16 @@ def test_files_without_samples_are_refused(tmp_path):
     (tmp_path / "x").write_text("no tensors")
     with pytest.raises(DataError, match="samples"):
         Samples.load(tmp_path / "x")
+
+
+def test_seams_of_a_grid_at_rest_are_kept_where_the_grid_was_at_rest(tmp_path):
+    """The first version measured every schedule at a grid that never moves."""
+    content, path = json.loads(example().model_dump_json()), tmp_path / "old.json"
+    content["models"][0]["runs"] = [older_run(s) for s in ("16", "16+shift", "4-8-16")]
+    path.write_text(json.dumps(content))
+    still, shifted, cycle = Results.load(path).models[0].runs
+    assert [e.value for e in still.seams] == [7.0, 8.0]
+    assert shifted.seams == cycle.seams == ()
+    assert all(h.worst_seams == () for run in (still, shifted, cycle) for h in run.harmonics)
+    Results.load(path).save(tmp_path / "again.json")
+    assert Results.load(tmp_path / "again.json") == Results.load(path)

@@ -10,6 +10,7 @@ from overtone.evaluate.tally import Tally
 from overtone.metrics import bsnmse, harmonic_excess, isotropic_spectrum, vrmse
 
 DOMAIN = ot.Domain((16, 32), (1.0, 2.0), "periodic", ("a", "b"), 0.5)
+AT_REST = ot.Choice((4, 4), (0, 0))
 
 
 def filled(num=3, steps=12, patches=(4,)):
@@ -17,8 +18,7 @@ def filled(num=3, steps=12, patches=(4,)):
     frames, truths = torch.randn(2, steps, num, 2, *DOMAIN.shape)
     for step in range(1, steps + 1):
         frame, truth = frames[step - 1], truths[step - 1]
-        error = vrmse(frame, truth, ndim=2)
-        tally.record(step, range(num), frame, truth, error)
+        tally.record(step, range(num), frame, truth, AT_REST)
         tally.record_seconds(step, 0.3, num)
     tally.close(range(num))
     return tally, frames, truths
@@ -79,7 +79,7 @@ def test_a_grid_artifact_is_seen():
     truth = torch.randn(1, 2, *DOMAIN.shape)
     comb = (torch.arange(16) % 4 == 0).float()[:, None] * (torch.arange(32) % 4 == 0).float()
     frame = truth + 0.5 * comb + 0.01 * torch.randn_like(truth)
-    tally.record(1, [0], frame, truth, vrmse(frame, truth, ndim=2))
+    tally.record(1, [0], frame, truth, AT_REST)
     tally.close([0])
     four = tally.harmonics[0]
     residual = (frame - truth) / truth.std(dim=(-2, -1), keepdim=True)
@@ -89,12 +89,46 @@ def test_a_grid_artifact_is_seen():
     assert four.share > 0.5
 
 
+def blocks(patch, shift):
+    """A residual of random steps between patches, on a grid that is moved."""
+    coarse = torch.randn(1, 2, *(n // patch for n in DOMAIN.shape))
+    fine = coarse.repeat_interleave(patch, -2).repeat_interleave(patch, -1)
+    return fine.roll(shift, dims=(-2, -1))
+
+
+def test_seams_are_looked_for_where_the_grid_of_the_step_lies():
+    """Patches of 4 and of 8, moved in another way at each step."""
+    choices = [ot.Choice((4, 4), (0, 0)), ot.Choice((4, 4), (3, 1)), ot.Choice((8, 8), (5, 6))]
+    own, at_rest = (Tally(DOMAIN, 1, 3, (4, 8), seed=0) for _ in range(2))
+    for step, choice in enumerate(choices, start=1):
+        truth = torch.randn(1, 2, *DOMAIN.shape)
+        frame = truth + blocks(choice.patch[0], choice.shift) + 0.1 * torch.randn_like(truth)
+        own.record(step, [0], frame, truth, choice)
+        at_rest.record(step, [0], frame, truth, ot.Choice(choice.patch, (0, 0)))
+    own.close([0])
+    assert all(e.value > 10 for e in own.seams)
+    assert at_rest.seams[0] == own.seams[0]
+    assert all(e.value < 0 for e in at_rest.seams[1:])
+    worst = {h.patch: [e.value for e in h.worst_seams] for h in own.harmonics}
+    assert worst[4][:2] == pytest.approx([e.value for e in own.seams[:2]])
+    assert worst[8][2] == pytest.approx(own.seams[2].value)
+
+
+def test_a_model_without_patches_has_no_seams_of_its_own():
+    tally = Tally(DOMAIN, 1, 1, (4,), seed=0)
+    frame, truth = torch.randn(2, 1, 2, *DOMAIN.shape)
+    tally.record(1, [0], frame, truth, ot.Choice((1, 1), (0, 0)))
+    tally.close([0])
+    assert tally.seams == ()
+    assert len(tally.harmonics[0].worst_seams) == 1
+
+
 def test_patches_that_the_grid_can_not_tell_are_left_out():
     tally = Tally(DOMAIN, 1, 1, (1, 4, (16, 32), 24), seed=0)
     assert tally.patches == (4,)
     bare = Tally(DOMAIN, 1, 1, (1,), seed=0)
     frame, truth = torch.randn(2, 1, 2, *DOMAIN.shape)
-    bare.record(1, [0], frame, truth, vrmse(frame, truth, ndim=2))
+    bare.record(1, [0], frame, truth, AT_REST)
     bare.close([0])
     assert bare.harmonics == ()
 
@@ -104,7 +138,7 @@ def test_who_is_lost_counts_no_more_but_costs_the_average():
     truth = torch.randn(2, 2, *DOMAIN.shape)
     for step, rows in ((1, [0, 1]), (2, [1])):
         frame = truth[rows] + step
-        tally.record(step, rows, frame, truth[rows], vrmse(frame, truth[rows], ndim=2))
+        tally.record(step, rows, frame, truth[rows], AT_REST)
         tally.record_laws(step, rows, {"mass": torch.full((len(rows),), float(step)).double()})
     tally.lose(3)
     tally.lose(2)
