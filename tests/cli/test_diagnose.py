@@ -80,7 +80,7 @@ def test_auto_figure_json_and_exit_codes(overtone, tmp_path):
     assert overtone(*files)[0] == 0
     clean = save(tmp_path / "clean.npy", CLEAN)
     code, text = overtone(clean, files[1], "--fail-on-artifact")
-    assert (code, "No grid artifact found (periods 2 to 12 tested)." in text) == (0, True)
+    assert (code, "No grid artifact found (periods 2 to 12, 16, 24 tested)." in text) == (0, True)
 
 
 def test_layout_field_and_boundary(overtone, tmp_path):

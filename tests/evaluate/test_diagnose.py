@@ -69,8 +69,8 @@ def test_a_comb_with_its_period_share_and_growth(truth, error, growth):
 def test_no_artifact(truth, error):
     diagnosis = diagnose(frames(truth + 0.1 * error), frames(truth)).diagnosis
     assert (diagnosis.found, diagnosis.artifact) == (False, None)
-    assert diagnosis.sentence == "No grid artifact found (periods 2 to 12 tested)."
-    assert diagnosis.tested == tuple(range(2, 13))
+    assert diagnosis.sentence == "No grid artifact found (periods 2 to 12, 16 tested)."
+    assert diagnosis.tested == (*range(2, 13), 16)
     assert len(diagnosis.error_by_step) == diagnosis.steps == 6
 
 
@@ -108,6 +108,48 @@ def test_patches_that_disagree(truth, error):
     assert len(found.excess_by_step) == len(found.power_by_step) == 6
     assert case.diagnosis.sentence.startswith("Seams between patches, period 8 cells on both axes")
     assert diagnose(frames(truth + 0.1 * STEPS * error), frames(truth)).diagnosis.artifact is None
+
+
+def blocks(patch, shape, num, seed):
+    """Patches `(num, 1, 1, *shape)` that are each off by a number of their own."""
+    random = torch.Generator().manual_seed(seed)
+    off = torch.randn(num, 1, 1, *(n // patch for n in shape), generator=random).double()
+    return off.repeat_interleave(patch, -2).repeat_interleave(patch, -1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "patch", "finer"),
+    [((64, 64), 32, None), ((32, 64), 16, None), ((64, 64), 16, 4), ((32, 64), 16, 4)],
+)
+def test_few_patches_are_not_taken_for_their_parts(red_noise, shape, patch, finer):
+    """Two patches along an axis suffice, also where a decoder leaves blocks within them."""
+    truth = red_noise(6, shape, 5).reshape(6, 1, 1, *shape)
+    error = red_noise(6, shape, 5, seed=1).reshape(truth.shape) + 0.3 * blocks(patch, shape, 6, 2)
+    if finer is not None:
+        error += 0.1 * blocks(finer, shape, 6, 3)
+    found = diagnose(frames(truth + 0.1 * error), frames(truth), boundaries="periodic")
+    assert found.diagnosis.artifact.period == (patch, patch)
+
+
+def test_a_strong_quarter_is_one_of_the_lines_of_sixteen(red_noise):
+    shape = (32, 64)
+    truth = red_noise(6, shape, 4).reshape(6, 1, 1, *shape)
+    error = red_noise(6, shape, seed=1).reshape(truth.shape)
+    for axis, n in enumerate(shape):
+        x = 2 * math.pi * torch.arange(n, dtype=torch.float64) / 16
+        lines = sum((1.0 if m == 4 else 0.1) * torch.cos(m * x + m) for m in range(1, 9))
+        error = error + (lines[:, None] if axis == 0 else lines)
+    found = diagnose(frames(truth + 0.1 * error), frames(truth), boundaries="periodic").diagnosis
+    assert (found.artifact.period, found.artifact.statistic) == ((16, 16), "lines")
+
+
+def test_flows_that_repeat_half_a_domain_apart_are_no_grid(red_noise):
+    """Two shear layers have the period of two patches."""
+    layers = (torch.arange(64, dtype=torch.float64) * 4 * math.pi / 64).sin().square() + 0.1
+    truth = red_noise(8, (64, 64), 4).reshape(8, 1, 1, 64, 64)
+    error = layers * red_noise(8, (64, 64), 4, seed=1).reshape(truth.shape)
+    prediction = frames(truth + 0.1 * error)
+    assert not diagnose(prediction, frames(truth), boundaries="periodic").diagnosis.found
 
 
 @pytest.mark.parametrize(("shape", "patch"), [((256,), 8), ((24, 24, 24), 6)])

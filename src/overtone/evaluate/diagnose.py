@@ -2,8 +2,9 @@
 
 The residual is read one frame at a time and twice, so that memory does not grow with its length:
 
-1. some frames, spread over samples and steps, are searched for a period (`metrics/periods.py`) and,
-   where there is none, for seams (`metrics/seam_periods.py`);
+1. some frames, spread over samples and steps, are searched for a period (`artifacts/periods.py`)
+   and for seams (`artifacts/seams.py`), which count where there is no period, or where it is that
+   of the blocks that a decoder leaves within patches;
 2. all frames are followed at that period: how strong it is at each step, and where in the patch.
 
 A field's residual is measured in units of the truth's standard deviation. Everything that comes
@@ -27,8 +28,9 @@ from overtone.evaluate.diagnosis import AXES, Artifact, AxisPower, Diagnosis, Si
 from overtone.metrics.artifacts.growth import Fold, HarmonicTracker, fold, growth_exponent
 from overtone.metrics.artifacts.harmonics import Patch, harmonic_excess
 from overtone.metrics.artifacts.lattice import check_patch
-from overtone.metrics.artifacts.periods import ALPHA, PeriodFinder
-from overtone.metrics.artifacts.seams import SeamFinder, jumps, seam_height, seams
+from overtone.metrics.artifacts.periods import Period, PeriodFinder
+from overtone.metrics.artifacts.seams import SeamFinder, Seams, jumps, seam_height, seams
+from overtone.metrics.artifacts.thresholds import ALPHA
 from overtone.metrics.spectrum import axis_spectrum, envelope
 from overtone.version import machine
 
@@ -49,8 +51,6 @@ CONSTANT = 1e-6
 
 MEETING = 3.0
 """Where the step across the seam is at most so many times a usual one, an axis is periodic."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def diagnose(
     field: str | None = None,
     boundaries: BoundarySpec | None = None,
     alpha: float = ALPHA,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Case:
     """Look for a grid artifact in a prediction.
 
@@ -100,7 +100,7 @@ def diagnose(
     return _conclude(view, finding, tested, course)
 
 
-def _search(view: _View, patch: Patch | None, alpha: float) -> tuple[_Finding, tuple[Patch, ...]]:
+def _search(view: _View, patch: Patch | None, alpha: float) -> tuple[Finding, tuple[Patch, ...]]:
     """What some frames show, and the periods that were tried."""
     candidates = None if patch is None else [patch]
     options: dict[str, Any] = {"ndim": view.ndim, "periodic": view.periodic, "alpha": alpha}
@@ -108,14 +108,32 @@ def _search(view: _View, patch: Patch | None, alpha: float) -> tuple[_Finding, t
     for residual in view.some_frames():
         periods.update(residual)
         borders.update(residual)
-    period = periods.result()
-    if period.patch is None and (found := borders.result()).sizes:
-        return _Finding(found.sizes, "seams", found.p_value), periods.candidates
-    return _Finding(period.sizes, period.statistic, period.p_value), periods.candidates
+    return choose(periods.result(), borders.result(), asked=patch is not None), periods.candidates
+
+
+def choose(period: Period, seams: Seams, *, asked: bool) -> Finding:
+    """Which of two findings to tell.
+
+    Args:
+        period: of lines or energy.
+        seams: counts where there is no period, or where that is one of blocks within patches.
+        asked: whether one patch was asked for; seams can't say then which one it is.
+    """
+    larger = not asked and _lie_within(period.sizes, seams.sizes)
+    if seams.sizes and (larger or not period.sizes):
+        return Finding(seams.sizes, "seams", seams.p_value)
+    return Finding(period.sizes, period.statistic, period.p_value)
+
+
+def _lie_within(blocks: tuple[int, ...], patches: tuple[int, ...]) -> bool:
+    """Whether blocks, such as a decoder's stages leave, are parts of larger patches."""
+    if not blocks or not patches or blocks == patches:
+        return False
+    return all(patch % block == 0 for block, patch in zip(blocks, patches, strict=True))
 
 
 @dataclass(frozen=True)
-class _Finding:
+class Finding:
     """The period of an artifact along each axis, empty if there is none, and how it shows."""
 
     sizes: tuple[int, ...]
@@ -151,13 +169,13 @@ class _View:
         return (predicted - true)[self.kept][box] / self.scale
 
     def envelope(self, residual: Tensor) -> Tensor:
-        """Its local energy; see `metrics/radial.py`."""
+        """Its local energy; see `metrics/spectrum.py`."""
         return envelope(residual, self.periodic)
 
     def some_frames(self) -> Iterator[Tensor]:
         """Residuals of some frames that are finite and not the truth."""
         num = 0
-        for sample, step in _spread(self.pair):
+        for sample, step in _frames_to_search(self.pair):
             residual = self.residual(sample, step)
             if residual is not None and bool(residual.any()):
                 num += 1
@@ -169,7 +187,7 @@ class _View:
             )
 
 
-def _spread(pair: Pair) -> list[tuple[int, int]]:
+def _frames_to_search(pair: Pair) -> list[tuple[int, int]]:
     """Samples and steps to search, the last step of each sample among them."""
     num_steps = min(pair.steps, max(8, SEARCHED // pair.num))
     return [
@@ -189,7 +207,7 @@ def _survey(pair: Pair, patch: Patch | None, boundaries: BoundarySpec | None) ->
     """What to look at: fields that vary, cells, axes that wrap."""
     space = tuple(range(1, 1 + len(pair.truth.shape)))
     variance, square, seams, num = 0.0, 0.0, 0.0, 0
-    for sample, step in _spread(pair):
+    for sample, step in _frames_to_search(pair):
         _, true = pair.read(sample, step)
         variance = variance + true.var(dim=space, correction=0)
         square = square + true.square().mean(dim=space)
@@ -275,7 +293,7 @@ class _Follower:
         self.last: dict[int, int] = {}
         self.blow_up: int | None = None
 
-    def run(self, progress: Progress | None) -> None:
+    def run(self, progress: Callable[[int, int], None] | None) -> None:
         """Follow all samples to their ends."""
         steps = self.view.pair.steps
         for step in range(1, steps + 1):
@@ -333,7 +351,7 @@ class _Follower:
                 yield residual
 
 
-def _conclude(view: _View, finding: _Finding, tested: tuple[Patch, ...], course: _Follower) -> Case:
+def _conclude(view: _View, finding: Finding, tested: tuple[Patch, ...], course: _Follower) -> Case:
     artifact = _artifact(finding, course)
     found = bool(finding.sizes)
     sentence = describe(artifact if found else None, tested)
@@ -366,7 +384,7 @@ def _conclude(view: _View, finding: _Finding, tested: tuple[Patch, ...], course:
     return Case(diagnosis, view.fields[loudest], step, last[0, loudest])
 
 
-def _artifact(finding: _Finding, course: _Follower) -> Artifact | None:
+def _artifact(finding: Finding, course: _Follower) -> Artifact | None:
     if course.sizes is None:
         return None
     power, excess, share = course.jump, course.height, math.nan

@@ -164,8 +164,24 @@ def _percent(share: float) -> str:
 
 
 def _tested(tested: Sequence[int | tuple[int, ...]]) -> str:
-    whole = [p for p in tested if isinstance(p, int)]
-    if len(whole) > 2 and whole == list(range(whole[0], whole[-1] + 1)):
-        return f"periods {whole[0]} to {whole[-1]}"
-    names = [str(p) if isinstance(p, int) else "x".join(map(str, p)) for p in tested]
-    return f"period{'s' if len(names) > 1 else ''} {', '.join(names)}"
+    names: list[str] = []
+    for run in _runs(tested):
+        whole = len(run) > 2
+        names += [f"{run[0]} to {run[-1]}"] if whole else [_name(period) for period in run]
+    return f"period{'s' if len(tested) > 1 else ''} {', '.join(names)}"
+
+
+def _runs(tested: Sequence[int | tuple[int, ...]]) -> list[list[int | tuple[int, ...]]]:
+    """Periods in groups of whole numbers that follow each other."""
+    runs: list[list[int | tuple[int, ...]]] = []
+    for period in tested:
+        last = runs[-1][-1] if runs else None
+        if isinstance(period, int) and isinstance(last, int) and period == last + 1:
+            runs[-1].append(period)
+        else:
+            runs.append([period])
+    return runs
+
+
+def _name(period: int | tuple[int, ...]) -> str:
+    return str(period) if isinstance(period, int) else "x".join(map(str, period))

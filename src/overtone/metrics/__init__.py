@@ -9,7 +9,7 @@ from overtone.metrics.artifacts.growth import (
 )
 from overtone.metrics.artifacts.harmonics import HarmonicExcess, harmonic_excess
 from overtone.metrics.artifacts.periods import Period, PeriodFinder, find_period
-from overtone.metrics.artifacts.seams import SeamFinder, Seams, find_seams, seams
+from overtone.metrics.artifacts.seams import SeamFinder, Seams, find_seams, seams, worst_seams
 from overtone.metrics.pointwise import (
     mae,
     mse,
@@ -64,4 +64,5 @@ __all__ = [
     "time_to_decorrelation",
     "vmse",
     "vrmse",
+    "worst_seams",
 ]

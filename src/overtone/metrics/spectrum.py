@@ -1,24 +1,21 @@
-"""Power spectra of fields and residuals.
+"""Power spectra of fields and residuals: mode by mode, shell by shell, band by band.
 
-The power of a mode is |x̂|²/N², N being the number of cells, so that all modes together have the
-field's mean square (Parseval). Spectra collect modes into bins and keep that sum.
+*Modes.* The power of a mode is |x̂|²/N², N being the number of cells, so that all modes together
+have the field's mean square (Parseval). Spectra collect modes into bins and keep that sum. On an
+axis that is not periodic the two ends do not meet, and the jump between them would fill the whole
+spectrum. There the field, less its mean, is multiplied by a Hann window, and the power is divided
+by the window's mean square: a homogeneous field keeps its mean square on average. The window widens
+a line to the two bins beside it and to no others.
 
-On an axis that is not periodic the two ends do not meet, and the jump between them would fill
-the whole spectrum. There the field, less its mean, is multiplied by a Hann window, and the power
-is divided by the window's mean square: a homogeneous field keeps its mean square on average. The
-window widens a line to the two bins beside it and to no others.
+*Shells* of equal |k| say how loud a spectrum is at each scale, whatever the direction. They are
+narrow at small |k| and a quarter of an octave wide elsewhere, with a few modes each.
+`RadialProfile` is a smooth curve through their medians, to flatten a spectrum; `whiten` makes every
+shell of a field equally loud, so that the faintest scales of a residual can be seen.
 
-Shells of equal |k|: how loud a spectrum is at each scale, whatever the direction.
-
-Shells are narrow at small |k| and a quarter of an octave wide elsewhere, with a few modes each.
-`RadialProfile` is a smooth curve through their medians, to flatten a spectrum; `whiten` makes
-every shell of a field equally loud, so that the faintest scales of a residual can be seen.
-
-Errors by scale: The Well's binned spectral errors, section "Binned spectral error" of the paper.
-
-Modes are sorted by |k| into bands, three by default with edges evenly spaced on a log scale. A
-band's error is the mean square of the residual filtered to it, so the bands' errors add up to the
-MSE. The mean belongs to the lowest band.
+*Bands* sort the errors by scale (The Well's binned spectral errors, section "Binned spectral error"
+of the paper): three by default, with edges evenly spaced on a log scale of |k|. A band's error is
+the mean square of the residual filtered to it, so the bands' errors add up to the MSE. The mean
+belongs to the lowest band.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which distance of seams is found, along which axes; and when none is."""
+"""How high seams are, wherever the grid lies; which distance is found, and when none is."""
 
 import math
 
@@ -7,8 +7,9 @@ import torch
 
 import overtone as ot
 from overtone.errors import PatchError
-from overtone.metrics import SeamFinder, find_seams, harmonic_excess, seams
-from overtone.metrics.artifacts.seams import LARGEST
+from overtone.grid import PatchGrid
+from overtone.metrics import SeamFinder, find_seams, harmonic_excess, seams, worst_seams
+from overtone.metrics.artifacts.seams import LARGEST, jumps, seam_height
 from overtone.solvers import ShearFlow
 
 
@@ -68,6 +69,82 @@ def test_axes_that_do_not_wrap_have_no_border_at_their_ends(axis):
     periodic = (axis != 0, axis != 1)
     assert seams(ramp, 8, ndim=2, periodic=periodic) == pytest.approx(0.0, abs=1e-9)
     assert seams(ramp, 8, ndim=2) > 5  # wrapping, its ends are a border with a large jump
+
+
+@pytest.mark.parametrize("shift", [3, (13, 0), (0, 5), (15, 7), (-3, 20)])
+def test_a_residual_that_moves_with_its_grid_keeps_its_seams(shift):
+    residual = blocks(16) + noise(3, 64, 64)
+    moved = residual.roll(ot.domain.per_axis(shift, 2, "shift"), dims=(-2, -1))
+    torch.testing.assert_close(seams(moved, 16, ndim=2, shift=shift), seams(residual, 16, ndim=2))
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_a_shift_by_whole_patches_is_none(periodic):
+    residual, options = noise(64, 60), {"ndim": 2, "periodic": periodic}
+    rest = seams(residual, (16, 8), **options)
+    assert seams(residual, (16, 8), shift=(32, -8), **options) == rest
+    assert seams(residual, (16, 8), shift=(35, -5), **options) == seams(
+        residual, (16, 8), shift=3, **options
+    )
+
+
+def test_a_moved_grid_has_its_seams_where_it_lies():
+    moved = blocks(16).roll((13, 0), dims=(0, 1)) + 0.1 * noise(64, 64)
+    across, within = jumps(moved, 16, ndim=2)
+    assert across[0] < within[0]  # at rest, along the moved axis
+    assert seams(moved, 16, ndim=2, shift=(3, 0)) < seams(moved, 16, ndim=2, shift=(13, 0)) - 10
+    assert seams(moved, 16, ndim=2, shift=(13, 0)) > 15
+    assert worst_seams(moved, 16, ndim=2) == seams(moved, 16, ndim=2, shift=(13, 0))
+
+
+@pytest.mark.parametrize("boundaries", ["periodic", "wall"])
+@pytest.mark.parametrize("shape", [(64, 48), (40, 61)])
+@pytest.mark.parametrize("shift", [0, (13, 0), (1, 15), (5, 30)])
+def test_borders_are_those_of_the_grid_of_a_model_call(make_domain, boundaries, shape, shift):
+    domain = make_domain(shape, boundaries)
+    grid = PatchGrid.lay(domain, 16, shift)
+    residual = noise(*shape).double()
+    for axis, n in enumerate(shape):
+        token = torch.full((n,), -1)  # of every cell; a cell belongs to the first that covers it
+        for j in reversed(range(grid.shape[axis])):
+            for cell in range(16):
+                place = grid.start[axis] + 16 * j + cell
+                if domain.periodic[axis] or 0 <= place < n:
+                    token[place % n] = j
+        border = token != token.roll(1)
+        jump = (residual - residual.roll(1, dims=axis)).square().mean(dim=1 - axis)
+        if not domain.periodic[axis]:
+            border, jump = border[1:], jump[1:]
+        options = {"ndim": 2, "periodic": domain.periodic, "shift": shift}
+        across, within = jumps(residual, 16, **options)
+        assert across[axis].item() == pytest.approx(jump[border].mean().item())
+        assert within[axis].item() == pytest.approx(jump[~border].mean().item())
+
+
+@pytest.mark.parametrize("periodic", [True, False, (True, False)])
+def test_the_worst_seams_are_the_highest_of_any_shift_along_each_axis(periodic):
+    residual, options = noise(5, 3, 24, 30), {"ndim": 2, "periodic": periodic}
+    by_shift = torch.stack(
+        [seam_height(*jumps(residual, 8, shift=shift, **options)) for shift in range(8)]
+    )
+    worst = worst_seams(residual, 8, **options)
+    assert worst.shape == (5, 3)
+    torch.testing.assert_close(worst, by_shift.amax(dim=0).mean(dim=0))
+    for shift in ((0, 0), (3, 5), (7, 2)):
+        assert (worst >= seams(residual, 8, shift=shift, **options) - 1e-9).all()
+
+
+def test_the_worst_seams_of_a_moved_residual_are_the_same():
+    residual = blocks(8) + 0.5 * noise(64, 64)
+    moved = residual.roll((3, 6), dims=(0, 1))
+    torch.testing.assert_close(worst_seams(moved, 8, ndim=2), worst_seams(residual, 8, ndim=2))
+    assert worst_seams(blocks(16), 16, ndim=2) == LARGEST
+    assert worst_seams(torch.zeros(64, 64), 16, ndim=2) == 0
+
+
+def test_a_shift_for_another_number_of_axes_is_refused():
+    with pytest.raises(ot.DomainError, match="shift is"):
+        seams(noise(16, 16), 4, ndim=2, shift=(1, 2, 3))
 
 
 def test_any_scale_gives_the_same():
@@ -142,6 +219,20 @@ def test_other_numbers_of_axes_and_grids_that_patches_do_not_divide(smooth, shap
     assert quiet.sizes == ()
 
 
+@pytest.mark.parametrize(("shape", "patch"), [((64, 64), 32), ((32, 64), 16)])
+def test_two_patches_along_an_axis(smooth, shape, patch):
+    assert find_seams(smooth(shape) + 0.3 * blocky(patch, shape), ndim=2).sizes == (patch, patch)
+    assert find_seams(smooth(shape), ndim=2).sizes == ()
+
+
+def test_axes_with_the_same_finer_seams_share_the_coarser_ones(smooth):
+    """A wide layer along one axis hides that some of its seams are higher, but not both axes'."""
+    layer = 3 * (torch.arange(64, dtype=torch.float64) * 4 * math.pi / 64).cos()
+    field = 0.05 * smooth(num=8) + 0.2 * blocky(16, num=8) + 0.15 * blocky(4, seed=2, num=8)
+    field = field * layer.exp()
+    assert find_seams(field, ndim=2).sizes == (16, 16)
+
+
 def test_a_front_that_lies_on_a_border_is_no_comb(smooth):
     field = smooth()
     field[:, 16:] += 1.0
@@ -182,7 +273,8 @@ def test_units_do_not_matter(smooth):
 
 
 def test_too_few_borders_and_bad_input(smooth):
-    assert find_seams(smooth((16, 16)) + blocky(8, (16, 16)), [8], ndim=2).sizes == ()
+    one = smooth((16, 16)) + blocky(8, (16, 16))  # along an axis that does not wrap
+    assert find_seams(one, [8], ndim=2, periodic=False).sizes == ()
     assert find_seams(torch.zeros(2, 32, 32), ndim=2).sizes == ()
     finder = SeamFinder(ndim=2)
     with pytest.raises(ot.OvertoneError, match="call update first"):

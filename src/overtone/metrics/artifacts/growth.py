@@ -2,7 +2,8 @@
 
 `fold` lays all patches of a residual on top of each other. `HarmonicTracker` takes the residuals
 of a rollout one frame at a time and keeps, for each patch, one spectrum, one cell and a few numbers
-per step: what it holds does not grow with the rollout but for those.
+per step: what it holds does not grow with the rollout but for those. `HarmonicPool` makes one of
+many rollouts.
 """
 
 from __future__ import annotations

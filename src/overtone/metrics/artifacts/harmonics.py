@@ -30,7 +30,8 @@ import torch
 from torch import Tensor
 
 from overtone.errors import DomainError
-from overtone.metrics.artifacts.lattice import MIN_MODES, Lattice, Look, check_patch, patch_power
+from overtone.metrics.artifacts.lattice import Lattice, Look, check_patch, patch_power
+from overtone.metrics.artifacts.thresholds import CLIP, MARGIN, MIN_MODES, MIN_SPREAD
 from overtone.metrics.spectrum import CLIFF, Periodic, wrapping
 
 Patch = int | tuple[int, ...]
@@ -38,21 +39,8 @@ Patch = int | tuple[int, ...]
 DECIBEL = 10 / math.log(10)
 """dB of one e-fold of power."""
 
-CLIP = 7.0
-"""Largest height of a single mode that counts for significance: 7 e-folds, 30 dB."""
-
 FLOOR = 1e-20
 """Power of white noise, as a share of the residual's, that is added to hide rounding errors."""
-
-MIN_SPREAD = 0.02
-"""Differences of log-power that are never taken for more than rounding or curvature."""
-
-MARGIN = 1.0
-"""How far, in e-folds (4 dB), a lattice must stand above the highest shifted one beside it.
-
-Smooth ups and downs of a spectrum, such as those of a field against its shifted copy, can have
-their tops on a lattice. They are rounder than that.
-"""
 
 CHUNK = 4_000_000
 """Largest number of neighbours looked at in one go."""

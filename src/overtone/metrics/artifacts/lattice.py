@@ -27,15 +27,15 @@ from torch import Tensor
 
 from overtone.domain import per_axis
 from overtone.errors import PatchError
+from overtone.metrics.artifacts.thresholds import (
+    MAX_PERIOD,
+    MIN_MODES,
+    MIN_NEIGHBOURS,
+    MIN_PATCHES,
+    MIN_REPEATS,
+    NEIGHBOURS,
+)
 from overtone.metrics.spectrum import RadialProfile, lay_profile, mode_power, wavenumber_norm
-
-NEIGHBOURS = {1: 12, 2: 20, 3: 26}
-"""How many modes a neighbourhood should have, by number of axes."""
-
-MIN_NEIGHBOURS = 4
-
-MIN_MODES = 2
-"""Fewer modes are no lattice: one can't be told from a wave."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +146,23 @@ def check_patch(patch: int | tuple[int, ...], shape: tuple[int, ...]) -> tuple[i
             "of cells along each axis"
         )
     return patches
+
+
+def usual_periods(shape: tuple[int, ...], wraps: tuple[bool, ...]) -> list[int]:
+    """Periods to try on a grid, those that repeat often enough along every axis.
+
+    Up to `MAX_PERIOD` they are all that fit at least four times; beyond, those that divide a
+    periodic axis, up to half of it.
+    """
+    largest = max(MAX_PERIOD, min(shape) // MIN_PATCHES)
+    axes = list(zip(shape, wraps, strict=True))
+    return [p for p in range(2, largest + 1) if all(_repeats(p, n, wrap) for n, wrap in axes)]
+
+
+def _repeats(period: int, n: int, wraps: bool) -> bool:
+    if wraps and n % period == 0 and n // period >= MIN_PATCHES:
+        return True
+    return period <= MAX_PERIOD and n // period >= MIN_REPEATS
 
 
 @lru_cache(maxsize=256)

@@ -3,8 +3,8 @@
 Two statistics are looked at, pooled over all fields, samples and frames:
 
 - *lines*: the residual's power on the lattice of a period (`harmonics.py`);
-- *energy*: the same for the residual's envelope (`radial.py`). Errors that are larger at the edges
-  of patches, but of random sign, have no lines; their energy does.
+- *energy*: the same for the residual's envelope (`metrics/spectrum.py`). Errors that are larger at
+  the edges of patches, but of random sign, have no lines; their energy does.
 
 1. **Is there an artifact?** Every candidate is judged by its lattice and by its own harmonics,
    those on no finer lattice, in both statistics. The most significant one must stay significant
@@ -43,30 +43,23 @@ from overtone.metrics.artifacts.lattice import (
     check_patch,
     cropped_power,
     lay_lattice,
+    usual_periods,
     whole_patches,
+)
+from overtone.metrics.artifacts.thresholds import (
+    ALPHA,
+    LOUD_LINE,
+    LOUD_SHARE,
+    MIN_REPEATS,
+    NEXT_ALPHA,
+    NEXT_MARGIN,
+    QUIET,
+    QUIET_SHARE,
 )
 from overtone.metrics.spectrum import Periodic, envelope, wrapping
 
 Statistic = Literal["lines", "energy"]
 STATISTICS: tuple[Statistic, ...] = ("lines", "energy")
-
-ALPHA = 1e-3
-"""Chance of a false alarm that `find_period` allows over all periods it tries."""
-
-MAX_PERIOD = 64
-"""Largest period that `find_period` tries unless told."""
-
-NEXT_ALPHA = 1e-3
-"""Given an artifact, chance of a false period that is allowed over all multiples of the first."""
-
-NEXT_MARGIN = 0.25
-"""And how far, in e-folds, they must stand above the highest shifted lattice (1 dB)."""
-
-QUIET = 0.01
-"""Harmonics that are there by chance more often than this may be missing."""
-
-LOUD_LINE = 13.0
-"""dB; a line along an axis that is higher, and about as high as the others, is one of them."""
 
 Sizes = tuple[int, ...]
 
@@ -107,8 +100,8 @@ class PeriodFinder:
     """`find_period` for residuals that come one by one; keeps spectra only.
 
     Args:
-        candidates: periods to try; all from 2 to 64 that fit at least four times along each axis
-            by default.
+        candidates: periods to try; by default all from 2 to 64 that fit at least four times along
+            each axis, and all that divide it, up to half of a periodic one.
         ndim: number of spatial axes.
         periodic: axes that are not are windowed.
         alpha: chance of a false alarm, over all candidates and both statistics together.
@@ -125,6 +118,7 @@ class PeriodFinder:
         self.ndim, self.alpha = ndim, alpha
         self._wraps = wrapping(periodic, ndim)
         self._candidates = None if candidates is None else tuple(dict.fromkeys(candidates))
+        self._rare: set[int] = set()
         self._grid: tuple[int, ...] = ()
         self._spectra: dict[tuple[Sizes, tuple[bool, ...]], Tensor] = {}
         self._num = 0
@@ -174,7 +168,9 @@ class PeriodFinder:
 
     def _begin(self, grid: Sizes) -> None:
         if self._candidates is None:
-            self._candidates = tuple(range(2, min(MAX_PERIOD, min(grid) // 4) + 1))
+            self._candidates = tuple(usual_periods(grid, self._wraps))
+            # The flow's own energy may repeat as seldom as that: two shear layers do.
+            self._rare = {p for p in self._candidates if min(grid) // p < MIN_REPEATS}
         if not self._candidates:
             raise PatchError(f"no period to try on a grid of {grid} cells; give candidates")
         self._grid = grid
@@ -207,10 +203,13 @@ class PeriodFinder:
         if not bool(lattice.own.all()):  # else it is a prime period
             _, own = best_look(flat, lattice.own_looks)
             tests += len(lattice.own_looks)
-        return {
+        scores: dict[Statistic, _Score] = {
             s: _Score(excess[i].item(), max(z[i], own[i]).item(), own[i].item(), tests)
             for i, s in enumerate(STATISTICS)
         }
+        if patch in self._rare:
+            scores["energy"] = _Score(0.0, 0.0, 0.0, 0)
+        return scores
 
     def _fundamental(self, best: Patch, others: list[Patch], statistic: Statistic) -> Patch:
         """The period of the artifact that a candidate was found by.
@@ -225,8 +224,9 @@ class PeriodFinder:
         for other in others:
             common = tuple(map(math.lcm, sizes, check_patch(other, self._grid)))
             sizes = common if common in known else sizes
-        while (coarser := self._next_multiple(sizes, list(known), statistic)) is not None:
-            between = [q for q in known if q != sizes and _is_multiple(q, sizes)]
+        shown = [q for q, p in known.items() if statistic == "lines" or p not in self._rare]
+        while (coarser := self._next_multiple(sizes, shown, statistic)) is not None:
+            between = [q for q in shown if q != sizes and _is_multiple(q, sizes)]
             sizes = self._finest(coarser, between, statistic)
         return known[sizes]
 
@@ -282,8 +282,8 @@ def find_period(
     Args:
         residual: `(..., *space)`; the spectra of all leading indices are pooled, each with the
             same weight.
-        candidates: periods to try; all from 2 to 64 that fit at least four times along each axis
-            by default.
+        candidates: periods to try; by default all from 2 to 64 that fit at least four times along
+            each axis, and all that divide it, up to half of a periodic one.
         ndim: number of spatial axes.
         periodic: axes that are not are windowed.
         alpha: chance of a false alarm, over all candidates and both statistics together.
@@ -315,8 +315,8 @@ def _are_quiet(flat: Tensor, lattice: Lattice, lost: Tensor, kept: Tensor) -> bo
     height = flat[0, lattice.modes[lines]] - flat[0, lattice.along[lines]].median(dim=-1)[0]
     return (
         chance(z.item(), len(looks)) > QUIET
-        and excess.item() < loud / 2
-        and not bool((DECIBEL * height > max(0.75 * loud, LOUD_LINE)).any())
+        and excess.item() < QUIET_SHARE * loud
+        and not bool((DECIBEL * height > max(LOUD_SHARE * loud, LOUD_LINE)).any())
     )
 
 

@@ -1,121 +1,194 @@
 """Seams: does a residual jump at the borders of patches more than within them?
 
 A model whose patches disagree leaves a step at every border. If the steps follow the flow, so that
-their size and sign differ from patch to patch, the residual has no lines at the patch grid's
-harmonics (`harmonics.py` sees nothing), but anyone who looks at a picture sees the grid. With d the
-difference of neighbouring cells along an axis,
+their size and sign differ from patch to patch, the residual has neither lines nor energy at the
+patch grid's harmonics (`harmonics.py` and `periods.py` see nothing), but anyone who looks at a
+picture sees the grid. All that is said here comes from one profile along each axis: J(x), the mean
+square difference of the cells x - 1 and x, over all other axes.
 
-    seam = 10 log10( mean of d² across borders / mean of d² within patches )
+**How high are the seams of a known patch?** (`seams`)
+
+    seam = 10 log10( mean of J across borders / mean of J within patches )
 
 in dB, mean over the axes: 0 without seams, also for steep residuals, since fronts of the flow cross
-borders as often as other places.
+borders as often as other places. Borders are those of the patch grid of one model call, which may
+be shifted (`grid.py`). Where nobody knows the shift, or the residual has gone through many of them,
+`worst_seams` takes the shift with the highest seams along each axis. By chance the highest of many
+is above 0, so compare it with `worst_seams` of something without a grid.
 
-Finding the period of patches by the seams between them.
-
-Where patches disagree, a residual jumps at their borders. The jumps follow the flow, with its size
-and sign, so that neither lines nor energy need show (`periods.py`); the mean square jump does, as a
-comb along each axis. With J(x) the mean square difference of the cells x - 1 and x, over all else,
+**Are there seams, and how far apart?** (`find_seams`) Seams are a comb in J. With
 
     c(x) = log J(x) - median of log J around x
 
-is about 0 everywhere without seams, and stands out at x = 0, p, 2p, … with seams of period p. Most
-borders must stand out, so one front that lies on a border is no comb.
+c is about 0 everywhere without seams, and stands out at x = 0, p, 2p, … with seams of period p.
+Most borders must stand out, so one front that lies on a border is no comb.
 
-1. **Are there seams?** Every period along every axis is judged by its borders against all other
-   places. The most significant one must stay so after correction for all tests.
-2. **What is their period?** The borders of 16 are borders of 8 and of 4. So a period is replaced by
-   its finest divisor whose further borders stand out, too, and then by a multiple of that whose
-   borders stand out of the others. Given that there are seams, it takes less to believe in these.
+1. Every period along every axis is judged by its borders against all other places. The most
+   significant one must stay so after correction for all tests.
+2. The borders of 16 are borders of 8 and of 4. So a period is replaced by its finest divisor whose
+   further borders stand out, too, and then by a multiple of that whose borders stand out of the
+   others: the stages of a decoder leave blocks within patches. Given that there are seams, it takes
+   less to believe in these, and axes whose finest seams are alike share the coarser ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from overtone.domain import per_axis
 from overtone.errors import DomainError, OvertoneError, PatchError
 from overtone.metrics.artifacts.harmonics import Patch, grid_of, normal_score
-from overtone.metrics.artifacts.lattice import check_patch
-from overtone.metrics.artifacts.periods import ALPHA, MAX_PERIOD, NEXT_ALPHA, chance
+from overtone.metrics.artifacts.lattice import check_patch, usual_periods
+from overtone.metrics.artifacts.periods import chance
+from overtone.metrics.artifacts.thresholds import (
+    ALPHA,
+    COARSER_ALPHA,
+    MIN_BORDERS,
+    MIN_SEAM,
+    NEXT_ALPHA,
+    SEAM_REACH,
+)
 from overtone.metrics.spectrum import Periodic, wrapping
 
 LARGEST = 60.0
 """dB at which a ratio is cut, as of a residual that is constant within every patch."""
 
 
-def seams(residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic = True) -> Tensor:
+def seams(
+    residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic = True, shift: Patch = 0
+) -> Tensor:
     """How much more a residual jumps across the borders of patches than within patches.
 
     Args:
         residual: prediction minus truth, `(..., *space)`.
-        patch: period of the grid in cells, one for all axes or one for each; the grid begins at
-            the first cell. An axis with patches of one cell has no cells within.
+        patch: period of the grid in cells, one for all axes or one for each. An axis with patches
+            of one cell has no cells within.
         ndim: number of spatial axes.
-        periodic: whether each axis wraps, so that its ends meet at a border.
+        periodic: whether each axis wraps, so that its ends may meet at a border.
+        shift: cells by which the grid is moved up, one for all axes or one for each, as in a
+            model call.
 
     Returns:
         `(...)` dB, mean over the axes that have borders.
     """
-    return seam_height(*jumps(residual, patch, ndim=ndim, periodic=periodic))
+    found = jumps(residual, patch, ndim=ndim, periodic=periodic, shift=shift)
+    return seam_height(*found).mean(dim=0)
 
 
-def seam_height(across: Tensor, within: Tensor) -> Tensor:
-    """What `seams` returns, from what `jumps` returns."""
-    ratio = torch.where(across + within > 0, across / within.clamp(min=1e-300), 1.0)
-    return (10 * ratio.clamp(min=1e-300).log10()).clamp(-LARGEST, LARGEST).mean(dim=0)
-
-
-def jumps(
-    residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic = True
-) -> tuple[Tensor, Tensor]:
-    """Mean square jumps across the borders of patches and within patches.
+def worst_seams(residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic = True) -> Tensor:
+    """The highest that `seams` gets along each axis when the grid is shifted.
 
     Args:
         residual, patch, ndim, periodic: as for `seams`.
 
     Returns:
+        `(...)` dB, mean over the axes that have borders, each at its own worst shift.
+    """
+    heights = [
+        seam_height(*_split(profile, size, range(size), wraps))
+        for profile, size, wraps, _ in _profiles(residual, patch, ndim, periodic)
+    ]
+    return torch.stack([height.amax(dim=-1) for height in heights]).mean(dim=0)
+
+
+def seam_height(across: Tensor, within: Tensor) -> Tensor:
+    """Ratio of two mean square jumps in dB, of any one shape; 0 if there are none at all."""
+    ratio = torch.where(across + within > 0, across / within.clamp(min=1e-300), 1.0)
+    return (10 * ratio.clamp(min=1e-300).log10()).clamp(-LARGEST, LARGEST)
+
+
+def jumps(
+    residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic = True, shift: Patch = 0
+) -> tuple[Tensor, Tensor]:
+    """Mean square jumps across the borders of patches and within patches.
+
+    Args:
+        residual, patch, ndim, periodic, shift: as for `seams`.
+
+    Returns:
         Two tensors `(A, ...)`, for each of the A axes that have borders.
     """
-    patches = check_patch(patch, grid_of(residual, ndim))
-    axes = zip(range(-ndim, 0), patches, wrapping(periodic, ndim), strict=True)
+    shifts = per_axis(shift, ndim, "shift")
     found = [
-        _along(residual.double(), axis, size, wraps, ndim)
-        for axis, size, wraps in axes
-        if 1 < size < residual.shape[axis]
+        _split(profile, size, [shifts[axis]], wraps)
+        for profile, size, wraps, axis in _profiles(residual, patch, ndim, periodic)
     ]
-    if not found:
-        raise PatchError(f"patch {patch} has no borders on a grid {tuple(residual.shape[-ndim:])}")
     across, within = zip(*found, strict=True)
-    return torch.stack(across), torch.stack(within)
+    return torch.stack(across)[..., 0], torch.stack(within)[..., 0]
 
 
-def _along(
-    residual: Tensor, axis: int, patch: int, wraps: bool, ndim: int
+def _profiles(
+    residual: Tensor, patch: Patch, ndim: int, periodic: Periodic
+) -> Iterator[tuple[Tensor, int, bool, int]]:
+    """J `(..., n)`, patch, whether it wraps, and number of each axis that has borders."""
+    patches = check_patch(patch, grid_of(residual, ndim))
+    wraps = wrapping(periodic, ndim)
+    grid = residual.shape[-ndim:]
+    with_borders = [axis for axis in range(ndim) if 1 < patches[axis] < grid[axis]]
+    if not with_borders:
+        raise PatchError(f"patch {patch} has no borders on a grid {tuple(grid)}")
+    residual = residual.double()
+    for axis in with_borders:
+        yield jump_profile(residual, axis, ndim), patches[axis], wraps[axis], axis
+
+
+def jump_profile(residual: Tensor, axis: int, ndim: int) -> Tensor:
+    """J, the mean square jump before each cell along an axis.
+
+    Args:
+        residual: `(..., *space)`.
+        axis: from 0 to `ndim - 1`.
+        ndim: number of spatial axes.
+
+    Returns:
+        `(..., n)`; before the first cell it is the jump from the last one.
+    """
+    residual = torch.movedim(residual, axis - ndim, -1)
+    squares = (residual - residual.roll(1, dims=-1)).square()
+    return squares.mean(dim=tuple(range(-ndim, -1))) if ndim > 1 else squares
+
+
+def _split(
+    profile: Tensor, patch: int, shifts: Sequence[int], wraps: bool
 ) -> tuple[Tensor, Tensor]:
-    """Along one axis, two of `(...)`."""
-    squares = (residual - residual.roll(1, dims=axis)).square()
-    place = torch.arange(residual.shape[axis], device=residual.device)
-    if not wraps:
-        squares, place = squares.narrow(axis, 1, len(place) - 1), place[1:]
-    border = place % patch == 0
-    space = tuple(range(-ndim, 0))
-    across = squares.index_select(axis, border.nonzero()[:, 0]).mean(dim=space)
-    within = squares.index_select(axis, (~border).nonzero()[:, 0]).mean(dim=space)
+    """Means of J across borders and within patches, for several shifts of a grid.
+
+    Args:
+        profile: J, `(..., n)`.
+        patch: period of the grid.
+        shifts: S of them.
+        wraps: whether the axis is periodic. On one that is not, nothing jumps before cell 0.
+
+    Returns:
+        Two tensors `(..., S)`.
+    """
+    first = 0 if wraps else 1
+    border = grid_borders(profile.shape[-1], patch, shifts, wraps)[:, first:]
+    masks = [chosen.to(profile) for chosen in (border, ~border)]
+    shares = [mask / mask.sum(dim=1, keepdim=True) for mask in masks]
+    across, within = (profile[..., first:] @ share.T for share in shares)
     return across, within
 
 
-MIN_BORDERS = 4
-"""Fewer are no comb."""
+def grid_borders(n: int, patch: int, shifts: Sequence[int], wraps: bool) -> Tensor:
+    """Before which cells patches begin, as `PatchGrid.lay` puts them; `(S, n)` for S shifts."""
+    beyond = torch.arange(n) - torch.tensor([shift % patch for shift in shifts])[:, None]
+    # A grid that wraps is laid from its start on; what is left of the last patch ends there.
+    return (beyond % n if wraps else beyond) % patch == 0
 
-LEAST = 0.1
-"""e-folds that borders must stand out by (0.4 dB): less may be a property of the grid's cells."""
 
 SPREAD_OF_MEDIAN = math.sqrt(math.pi / 2)
 """Of many normal variables, relative to that of their mean."""
+
+
+def _num_borders(n: int, patch: int, wraps: bool) -> int:
+    """How many of the grid at rest have a jump."""
+    return -(-n // patch) - (0 if wraps else 1)
 
 
 @dataclass(frozen=True)
@@ -136,7 +209,8 @@ class SeamFinder:
     """`find_seams` for residuals that come one by one; keeps one number for each place on an axis.
 
     Args:
-        candidates: distances to try; all from 2 to 64 that fit at least four times by default.
+        candidates: distances to try; by default all from 2 to 64 that fit at least four times, and
+            all that divide an axis, up to half of a periodic one.
         ndim: number of spatial axes.
         periodic: whether each axis wraps, so that its ends meet at a border.
         alpha: chance of a false alarm, over all candidates and axes together.
@@ -166,7 +240,11 @@ class SeamFinder:
             raise DomainError(f"residual on a grid of {grid} cells after ones of {self._grid}")
         rows = residual.reshape(-1, *grid).double()
         for axis, total in enumerate(self._jumps):
-            total += _profile(rows, axis, self._wraps[axis]).sum(dim=0)
+            profile = jump_profile(rows, axis, self.ndim)
+            if not self._wraps[axis]:
+                profile[:, 0] = 0
+            # In units of its mean, so that all residuals have the same weight.
+            total += (profile / profile.mean(dim=1, keepdim=True).clamp(min=1e-300)).sum(dim=0)
 
     def result(self) -> Seams:
         """The seams in what was seen so far."""
@@ -181,18 +259,23 @@ class SeamFinder:
         if min(chances) >= self.alpha:
             return Seams((), min(chances))
         # Given seams along one axis, it takes less to believe in those along another.
-        found = zip(combs, chances, strict=True)
-        return Seams(
-            tuple(comb.period() if p < NEXT_ALPHA else 1 for comb, p in found), min(chances)
-        )
+        there = [comb for comb, p in zip(combs, chances, strict=True) if p < NEXT_ALPHA]
+        periods = _agree(there)
+        return Seams(tuple(periods.get(comb, 1) for comb in combs), min(chances))
 
     def _sizes(self, axis: int) -> list[int]:
         """Distances to try along an axis."""
-        n = self._grid[axis]
+        n, wraps = self._grid[axis], self._wraps[axis]
         if self._candidates is None:
-            return list(range(2, min(MAX_PERIOD, n // MIN_BORDERS) + 1))
-        sizes = {check_patch(patch, self._grid)[axis] for patch in self._candidates}
-        return sorted(size for size in sizes if size > 1 and n // size >= MIN_BORDERS)
+            sizes = usual_periods((n,), (wraps,))
+        else:
+            sizes = sorted({check_patch(patch, self._grid)[axis] for patch in self._candidates})
+        first = 0 if wraps else 1
+        return [
+            p
+            for p in sizes
+            if p > 1 and len(range(first, n)[p * first - first :: p]) >= MIN_BORDERS
+        ]
 
 
 def find_seams(
@@ -210,6 +293,21 @@ def find_seams(
     finder = SeamFinder(candidates, ndim=ndim, periodic=periodic, alpha=alpha)
     finder.update(residual)
     return finder.result()
+
+
+def _agree(combs: list[_Comb]) -> dict[_Comb, int]:
+    """The distance between the seams along each axis that has some.
+
+    Where seams lie within seams along one axis, and the finer ones are those of another axis, the
+    coarser ones are the borders of patches along both, unless they are lower than the others there.
+    """
+    finest = {comb: comb.finest() for comb in combs}
+    periods = {comb: comb.coarsest(size) for comb, size in finest.items()}
+    for comb, size in finest.items():
+        coarser = max(periods[other] for other in combs if finest[other] == size)
+        if coarser % periods[comb] == 0 and comb.allows(coarser, size):
+            periods[comb] = coarser
+    return periods
 
 
 class _Comb:
@@ -233,33 +331,40 @@ class _Comb:
         """The z of the most significant distance."""
         return max(self.scores.values(), default=0.0)
 
-    def period(self) -> int:
-        """The distance between the seams, given that there are any."""
-        best = max(self.scores, key=lambda size: self.scores[size])
-        return self._coarsest(self._finest(best))
-
-    def _finest(self, size: int) -> int:
-        """The finest divisor whose further borders stand out, too."""
+    def finest(self) -> int:
+        """The distance between all seams: the finest divisor whose further borders stand out."""
+        size = max(self.scores, key=lambda size: self.scores[size])
         for finer in (q for q in self.sizes if q < size and size % q == 0):
             further = self._borders(finer) & ~self._borders(size)
             if chance(self._stand_out(finer, further), 1) < NEXT_ALPHA:
                 return finer
         return size
 
-    def _coarsest(self, size: int) -> int:
-        """A multiple whose borders stand out of the other borders."""
+    def coarsest(self, size: int) -> int:
+        """A multiple of a distance whose borders stand out of the other borders."""
         own = self._borders(size)
+        # Seams may all be alike, or follow the flow as what is around them does.
+        views = self.log, self._contrast(size)
         scores = {
-            q: median_score(self.log[self._borders(q)], self.log[own & ~self._borders(q)])
+            q: max(
+                median_score(view[self._borders(q)], view[own & ~self._borders(q)])
+                for view in views
+            )
             for q in self.sizes
             if q > size and q % size == 0
         }
         best = max(scores, key=lambda q: scores[q], default=size)
-        stands_out = best != size and chance(scores[best], len(scores)) < NEXT_ALPHA
+        stands_out = best != size and chance(scores[best], 2 * len(scores)) < COARSER_ALPHA
         return best if stands_out else size
 
+    def allows(self, size: int, within: int) -> bool:
+        """Whether the borders of a multiple are no lower than the others of a distance."""
+        contrast, chosen = self._contrast(within), self._borders(size)
+        others = self._borders(within) & ~chosen
+        return size in self.sizes and bool(contrast[chosen].mean() >= contrast[others].mean())
+
     def _borders(self, size: int) -> Tensor:
-        return self.inside & (self.place % size == 0)
+        return self.inside & grid_borders(len(self.place), size, [0], self.wraps)[0]
 
     def _stand_out(self, size: int, chosen: Tensor) -> float:
         """The z of some borders of a period among the places that are none."""
@@ -267,9 +372,9 @@ class _Comb:
         return median_score(contrast[chosen], contrast[self.inside & ~self._borders(size)])
 
     def _contrast(self, size: int) -> Tensor:
-        """c(x), by the places that are less than a period away."""
-        n = len(self.log)
-        around = self.place[:, None] + torch.tensor([o for o in range(1 - size, size) if o])
+        """c(x), by the places that are less than a period away, and not too far."""
+        n, reach = len(self.log), min(size - 1, SEAM_REACH)
+        around = self.place[:, None] + torch.tensor([o for o in range(-reach, reach + 1) if o])
         known = self.inside[around % n] & (self.wraps | ((around >= 0) & (around < n)))
         values = torch.where(known, self.log[around % n], torch.nan)
         return self.log - values.nanmedian(dim=1)[0]
@@ -280,7 +385,7 @@ def median_score(chosen: Tensor, others: Tensor) -> float:
     if min(len(chosen), len(others)) < 2:
         return 0.0
     gap = chosen.median() - others.median()
-    if gap < LEAST:
+    if gap < MIN_SEAM:
         return 0.0
     noise = (
         SPREAD_OF_MEDIAN
@@ -289,14 +394,3 @@ def median_score(chosen: Tensor, others: Tensor) -> float:
     )
     freedom = torch.tensor(len(others) - 1.0)
     return normal_score(gap / noise, freedom).item()
-
-
-def _profile(rows: Tensor, axis: int, wraps: bool) -> Tensor:
-    """Mean square jump before each cell `(B, n)` of `(B, *space)`, in units of its mean."""
-    along = 1 + axis
-    squares = (rows - rows.roll(1, dims=along)).square()
-    others = tuple(dim for dim in range(1, rows.dim()) if dim != along)
-    profile = squares.mean(dim=others) if others else squares
-    if not wraps:
-        profile[:, 0] = 0
-    return profile / profile.mean(dim=1, keepdim=True).clamp(min=1e-300)
