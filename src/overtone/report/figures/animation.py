@@ -60,7 +60,7 @@ def animate(
 def frames(whole: Scene) -> Iterator[np.ndarray]:
     """Pictures `(height, width, 3)` of all steps of a scene, on its common scale."""
     with matplotlib.rc_context(RC):
-        figure, update = _stage(whole)
+        figure, update = stage(whole)
     canvas = FigureCanvasAgg(figure)
     for i, step in enumerate(whole.steps):
         with matplotlib.rc_context(RC):
@@ -71,7 +71,7 @@ def frames(whole: Scene) -> Iterator[np.ndarray]:
         yield np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def _stage(whole: Scene) -> tuple[Figure, Callable[[int], None]]:
+def stage(whole: Scene) -> tuple[Figure, Callable[[int], None]]:
     """The first frame's figure, and a function that turns it into that of any other step."""
     first = Scene(
         whole.samples, whole.field, whole.keys, whole.steps[:1], whole.truth[:1],

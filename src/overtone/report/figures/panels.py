@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -26,8 +27,8 @@ from overtone.domain import Domain
 from overtone.errors import OvertoneError, require_one_of
 from overtone.evaluate.results import Results, Samples
 from overtone.report.figures.scales import Scale, common_scale, flat, view_name, visible
-from overtone.report.figures.steps import VRMSE, step_label
-from overtone.report.series import evenly_chosen, model_names, series
+from overtone.report.figures.steps import VRMSE, drawable, step_label
+from overtone.report.series import evenly_chosen
 from overtone.report.style import (
     FIELD_COLOURS,
     SIGNED_COLOURS,
@@ -353,20 +354,15 @@ def _limit_lines(grid: np.ndarray, scale: Scale) -> None:
 
 
 def _draw_errors(axes: Axes, results: Results) -> None:
-    found, known, names = series(results), looks(results), model_names(results)
-    if not any(s.curve for s in found):
-        raise NothingToDraw("no rollout has errors by step")
-    main = max(names, key=lambda name: sum(s.model == name for s in found))
+    by_model = drawable(results, lambda s: s.curve, "errors by step")
+    found, known = list(chain(*by_model.values())), looks(results)
+    main = max(by_model, key=lambda name: len(by_model[name]))
     for index, s in enumerate(found):
         look = known[s.schedule] if s.model == main else replace(known[s.schedule], colour="black")
-        label = f"{s.model}, {s.schedule}" if len(names) > 1 else s.schedule
+        label = f"{s.model}, {s.schedule}" if len(by_model) > 1 else s.schedule
         values = [e.value for e in s.curve]
-        axes.plot(
-            range(1, len(values) + 1),
-            values,
-            label=text(label),
-            **look.curve(len(values), first=index),
-        )
+        style = look.curve(len(values), first=index)
+        axes.plot(range(1, len(values) + 1), values, label=text(label), **style)
     fit_scale(axes, "y", [e.value for s in found for e in s.curve])
     axes.set(xlabel=step_label(results), ylabel=VRMSE)
     axes.set_title(f"Error, mean of {results.data.trajectories} trajectories")
