@@ -35,7 +35,7 @@ class Table:
 
 
 def tables(results: Results) -> list[Table]:
-    """All that have rows."""
+    """All tables that have rows."""
     made = [
         next_step_table(results),
         rollout_table(results),

@@ -31,7 +31,7 @@ COHERENT, WALKING = 2**1.5, 2**0.5
 These are the bounds between: by how much the peak of the second half must exceed the first's.
 """
 SIZE = 0.1, 0.6
-"""And how large they are at least, in units of n² and of n, n being the number of injections.
+"""Least peaks of the two, in units of n² and of n, n being the number of injections.
 
 Shifts are drawn, so a curve that is bounded, or a random walk, may rise for a while by chance.
 """
