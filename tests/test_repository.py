@@ -4,12 +4,14 @@ import ast
 import itertools
 import json
 import re
+import shlex
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+import typer
 
 import overtone as ot
 from overtone.cli.app import app
@@ -231,11 +233,97 @@ def test_results_name_no_folder_of_a_machine():
         assert not re.search(r"/(root|home|Users|tmp)/", path.read_text()), path
 
 
+def commands_in(page):
+    """The `overtone` and `make` commands of a page, in its code blocks and within its lines."""
+    fence = re.compile(r"^ *```(\w*)\n(.*?)^ *```", flags=re.M | re.S)
+    blocks = [block for kind, block in fence.findall(page) if kind != "python"]
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    lines += re.findall(r"`([^`]+)`", fence.sub("", page))
+    for line in lines:
+        for part in re.split(r"\s(?:&&|\||;)\s", re.sub(r"(^|\s)#.*", "", line)):
+            # Before a command: a prompt, variables of the environment, the way to the program.
+            program = r"(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\S*/|python -m )?(overtone|make)(\s.*)?"
+            if found := re.fullmatch(program, part.strip(), flags=re.S):
+                yield [found[1], *(word for word in shlex.split(found[2] or "") if word != "…")]
+
+
+def mistakes(command):
+    """What is wrong with a command, in words: a name, an option, an argument or a target."""
+    program, *words = command
+    if program == "make":
+        makefile = (ROOT / "Makefile").read_text()
+        for word in words:
+            name, equals, _ = word.partition("=")
+            known = rf"\$\({re.escape(name)}\)" if equals else rf"^{re.escape(name)}:"
+            if not word.startswith("-") and not re.search(known, makefile, flags=re.M):
+                yield f"make has no {'variable' if equals else 'target'} '{name}'"
+        return
+    place = typer.main.get_command(app)
+    while hasattr(place, "commands"):
+        options = {option for param in place.params for option in param.opts} | {"--help"}
+        while words and words[0].startswith("-"):
+            if words[0] not in options:
+                yield f"'{program}' has no option '{words[0]}'"
+            del words[0]
+        if not words:
+            return
+        if words[0] not in place.commands:
+            yield f"'{program}' has no command '{words[0]}'"
+            return
+        program, place = f"{program} {words[0]}", place.commands[words.pop(0)]
+    context = place.context_class(place, info_name=program)
+    try:
+        _, left, _ = place.make_parser(context).parse_args([w for w in words if w != "--help"])
+    except Exception as error:  # click's, which typer may bring along under a name of its own
+        yield f"'{program}': {error}"
+    else:
+        yield from (f"'{program}' takes no further '{word}'" for word in left)
+
+
 def test_commands_in_the_readme_exist():
-    readme = (ROOT / "README.md").read_text()
-    makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"^make ([a-z-]+)", readme, flags=re.M):
-        assert re.search(rf"^{target}:", makefile, flags=re.M), target
-    names = {command.callback.__name__ for command in app.registered_commands} | {"data"}
-    for command in re.findall(r"^overtone ([a-z]+)", readme, flags=re.M):
-        assert command in names
+    readme, contributing = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
+    assert {command[0] for command in commands_in(readme.read_text())} == {"overtone", "make"}
+    for page in (readme, contributing, *(ROOT / "docs").rglob("*.md")):
+        found = [mistake for c in commands_in(page.read_text()) for mistake in mistakes(c)]
+        assert not found, f"{page.name}: {found}"
+
+
+PAGE = """
+Inline: `overtone train shear-flow-mini --resume`, `make test`, `overtone data generate shear_flow
+--out flows`, and `overtone.train`, which is a module.
+
+```bash
+# overtone nonsense, in a comment
+$ OMP_NUM_THREADS=2 overtone evaluate RUN DATA \\
+    --out results  # overtone nonsense
+make reproduce STUDY=shear-flow-mini && .venv/bin/overtone theory 4-8-16
+```
+
+```python
+overtone = "nonsense"
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("overtone train", "overtone trian", "'overtone' has no command 'trian'"),
+        ("data generate", "data genrate", "'overtone data' has no command 'genrate'"),
+        ("--resume", "--resmue", "'overtone train'.*--resmue"),
+        ("--out results", "--uot results", "'overtone evaluate'.*--uot"),
+        ("--out flows", "--out", "'overtone data generate'.*--out"),
+        ("overtone theory", "overtone --depug theory", "'overtone' has no option '--depug'"),
+        ("theory 4-8-16", "theory 4 8 16", "'overtone theory' takes no further '8'"),
+        ("make test", "make tets", "make has no target 'tets'"),
+        ("STUDY=", "STUDIES=", "make has no variable 'STUDIES'"),
+    ],
+)
+def test_a_wrong_command_in_a_page_is_found(right, wrong, said):
+    def found(page):
+        return [mistake for command in commands_in(page) for mistake in mistakes(command)]
+
+    assert len(list(commands_in(PAGE))) == 6
+    assert not found(PAGE)
+    assert PAGE.count(right) == 1
+    assert re.search(said, found(PAGE.replace(right, wrong))[0])

@@ -1,5 +1,6 @@
 """The page, well-formed, self-contained and safe; and the report's folder around it."""
 
+import base64
 import json
 import math
 import re
@@ -11,7 +12,7 @@ from PIL import Image
 from overtone.errors import OvertoneError
 from overtone.evaluate.results import Results
 from overtone.report import html, write_report
-from overtone.report.html import MAX_GIF, Picture, page
+from overtone.report.html import Picture, page
 from overtone.report.summary import sentences
 from overtone.report.tables import tables
 
@@ -157,8 +158,8 @@ def test_a_small_report(make_results, make_samples, tmp_path):
     samples = make_samples(keys=[("csm", "4-8-16")], fields=("tracer",), steps=(1, 12))
     assert write_report(results, samples, tmp_path) == tmp_path / "report.html"
     text = check_folder(tmp_path, results)
-    assert "data:image/gif" in text
-    assert (tmp_path / "rollout.gif").stat().st_size < MAX_GIF
+    embedded = re.search(r"data:image/gif;base64,([^\"]+)", text).group(1)
+    assert base64.b64decode(embedded) == (tmp_path / "rollout.gif").read_bytes()
 
 
 @pytest.mark.slow

@@ -10,13 +10,13 @@ from overtone.errors import DataError
 from overtone.evaluate.results import Estimate
 from overtone.report.series import (
     domain_of,
+    evenly_chosen,
     mean_by_step,
     model_names,
     next_points,
     num_seeds,
     pool,
     series,
-    spread,
 )
 
 
@@ -54,9 +54,9 @@ def test_not_finite_numbers_stay_visible():
 
 
 @given(st.integers(1, 50), st.integers(2, 9))
-def test_spread_keeps_ends_order_and_count(length, count):
+def test_a_choice_keeps_ends_order_and_count(length, count):
     items = list(range(length))
-    chosen = spread(items, count)
+    chosen = evenly_chosen(items, count)
     assert len(chosen) == min(length, count)
     assert (chosen[0], chosen[-1]) == (0, length - 1)
     assert chosen == sorted(set(chosen))

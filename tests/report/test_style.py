@@ -5,7 +5,6 @@ import itertools
 import matplotlib
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 
 from overtone.report import style
 from overtone.report.figures import dial, steps
@@ -102,5 +101,5 @@ def test_the_same_figure_gives_the_same_files(make_results, tmp_path):
 def test_names_in_scripts_that_the_font_lacks_are_drawn_anyway(tmp_path):
     figure = style.new_figure(3, 2)
     figure.subplots().set_title("模型")
-    assert isinstance(figure, Figure)
-    save(figure, tmp_path, "x")
+    paths = save(figure, tmp_path, "x")  # matplotlib's warning would be an error here
+    assert all(path.exists() for path in paths)

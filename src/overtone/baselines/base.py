@@ -45,7 +45,7 @@ class Baseline(Model):
     kind = "baseline"
     patched = False
     name: ClassVar[str]
-    """As in `BASELINES`."""
+    """Its key in `BASELINES`."""
     sizes: ClassVar[Sizes]
     """Size `"paper"` lists all options there are."""
     assumes_periodic: ClassVar[bool] = False

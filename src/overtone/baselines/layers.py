@@ -65,7 +65,7 @@ class ChannelNorm(nn.LayerNorm):
     """Layer normalisation over the channels of `(B, C, *space)`, cell by cell."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """The same shape."""
+        """Normalised `input`, in the same shape."""
         return super().forward(input.movedim(1, -1)).movedim(-1, 1)
 
 

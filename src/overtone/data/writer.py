@@ -28,7 +28,7 @@ from overtone.files import replacing
 CHUNK_BYTES = 256_000
 """Several frames share a chunk up to this size; a larger frame is a chunk of its own."""
 CHUNK_FRAMES = 8
-"""And no more than this: the last chunk of a trajectory takes its full space."""
+"""Most frames of a chunk: the last chunk of a trajectory takes its full space."""
 TEXT = h5py.string_dtype()
 RESERVED = {*ROOT_ATTRIBUTES, "simulation_parameters"}
 

@@ -140,7 +140,7 @@ def patch(
 
 
 def find_patchings(model: nn.Module) -> list[Patching]:
-    """Those of all flexified models in a module, each once."""
+    """The patchings of all flexified models in a module, each once."""
     attached = (module.__dict__.get(ATTACHED) for module in model.modules())
     found = {id(own.patching): own.patching for own in attached if own is not None}
     return list(found.values())

@@ -26,7 +26,7 @@ from overtone.report.figures.steps import (
     seam_growth,
     shown_patches,
 )
-from overtone.report.series import model_names, num_seeds, series, spread
+from overtone.report.series import evenly_chosen, model_names, num_seeds, series
 from overtone.report.style import NothingToDraw, looks, patch_name
 
 MAX_FIELDS = 3
@@ -133,7 +133,7 @@ def telling_keys(results: Results, samples: Samples, count: int) -> list[Key]:
         return kept
     errors = {(s.model, s.schedule): s.vrmse_all.value for s in series(results)}
     order = sorted(kept, key=lambda key: np.nan_to_num(errors.get(key, np.inf), nan=np.inf))
-    chosen = spread(order, count)
+    chosen = evenly_chosen(order, count)
     return [key for key in kept if key in chosen]
 
 

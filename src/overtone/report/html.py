@@ -1,14 +1,12 @@
-"""The report page: one file that needs no network.
+"""The report's folder, with everything drawn, and its page: one file that needs no network.
 
-Everything that a user or a file named is escaped. Pictures are embedded; what does not fit into
-`MAX_BYTES` is named instead of shown.
+    out/report.html     one self-contained page
+    out/results.json    the numbers
+    out/figures/        every figure as PNG and SVG
+    out/rollout.gif     truth against two predictions
 
-Draw everything and write the report's folder.
-
-out/report.html     one self-contained page
-out/results.json    the numbers
-out/figures/        every figure as PNG and SVG
-out/rollout.gif     truth against two predictions
+In the page everything that a user or a file named is escaped. Pictures are embedded; what does not
+fit into `MAX_BYTES` is named instead of shown.
 """
 
 from __future__ import annotations
@@ -32,8 +30,10 @@ from overtone.report.summary import sentences
 from overtone.report.tables import Table, tables
 
 MAX_BYTES = 9_000_000
-"""Of all embedded pictures together, as text."""
-
+"""Size of all embedded pictures together, as text."""
+MAX_GIF = 2_000_000
+"""Bytes of a GIF that is shown in the page; a larger one is left out."""
+ANIMATIONS = ("gif", "mp4", "none")
 TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".gif": "image/gif", ".mp4": "video/mp4"}
 
 
@@ -52,6 +52,36 @@ class Picture:
     caption: str
     alt: str
     size: tuple[int, int]
+
+
+def write_report(
+    results: Results,
+    samples: Samples | None,
+    out: Path,
+    *,
+    curves: Mapping[str, Path] | None = None,
+    animation: str = "gif",
+) -> Path:
+    """Write the report and return the page's path.
+
+    Args:
+        results: of an evaluation.
+        samples: frames of one trajectory; without them there are no panels and no animation.
+        out: folder; files of an earlier report are replaced.
+        curves: name of a model -> `metrics.jsonl` of its training.
+        animation: `"gif"`, `"mp4"` or `"none"`.
+    """
+    require_one_of(animation, ANIMATIONS, "animation")
+    out = Path(out)
+    pictures = [
+        *_draw(results, samples, out, curves or {}),
+        *_animation(results, samples, out, animation),
+    ]
+    results.save(out / "results.json")
+    text = page(results, sentences(results), tables(results), pictures)
+    with replacing(out / "report.html") as scratch:
+        scratch.write_text(text, encoding="utf-8")
+    return out / "report.html"
 
 
 def page(
@@ -101,6 +131,39 @@ column is bold. Tokens, FLOPs and seconds are those of one sample.</p>
 </body>
 </html>
 """
+
+
+def _draw(
+    results: Results, samples: Samples | None, out: Path, curves: Mapping[str, Path]
+) -> Iterator[Picture]:
+    for drawing in drawings(results, samples, curves):
+        files = save(drawing.figure, out / "figures", drawing.name)
+        width, height = (round(DPI * inches) for inches in drawing.figure.get_size_inches())
+        yield Picture(files, drawing.title, drawing.caption, drawing.alt, (width, height))
+
+
+def _animation(
+    results: Results, samples: Samples | None, out: Path, kind: str
+) -> Iterator[Picture]:
+    keys = telling_pair(results, samples) if samples else []
+    if samples is None or kind == "none" or not keys:
+        return
+    path = animate(samples, keys, out / f"rollout.{kind}")
+    if kind == "gif" and path.stat().st_size < MAX_GIF:
+        from PIL import Image
+
+        with Image.open(path) as image:
+            size = image.size
+        field = samples.domain.fields[0]
+        names = " and ".join(f"{model} with {schedule}" for model, schedule in keys)
+        yield Picture(
+            (path,),
+            f"The rollout in motion: {field}",
+            f"The truth against {names}, and their residuals, over the {len(samples.steps)} steps "
+            "that were kept of one trajectory. Scales are those of all steps.",
+            f"Animation of the true and the predicted {field}.",
+            size,
+        )
 
 
 def _items(lines: Iterable[str]) -> str:
@@ -274,71 +337,3 @@ footer { margin-top: 3rem; font-size: 0.9rem; color: var(--soft); }
   .card { padding: 0.25rem; }
 }
 """
-
-
-ANIMATIONS = ("gif", "mp4", "none")
-MAX_GIF = 2_000_000
-"""Bytes of a GIF that is shown in the page; a larger one is only named."""
-
-
-def write_report(
-    results: Results,
-    samples: Samples | None,
-    out: Path,
-    *,
-    curves: Mapping[str, Path] | None = None,
-    animation: str = "gif",
-) -> Path:
-    """Write the report and return the page's path.
-
-    Args:
-        results: of an evaluation.
-        samples: frames of one trajectory; without them there are no panels and no animation.
-        out: folder; files of an earlier report are replaced.
-        curves: name of a model -> `metrics.jsonl` of its training.
-        animation: `"gif"`, `"mp4"` or `"none"`.
-    """
-    require_one_of(animation, ANIMATIONS, "animation")
-    out = Path(out)
-    pictures = [
-        *_draw(results, samples, out, curves or {}),
-        *_animation(results, samples, out, animation),
-    ]
-    results.save(out / "results.json")
-    text = page(results, sentences(results), tables(results), pictures)
-    with replacing(out / "report.html") as scratch:
-        scratch.write_text(text, encoding="utf-8")
-    return out / "report.html"
-
-
-def _draw(
-    results: Results, samples: Samples | None, out: Path, curves: Mapping[str, Path]
-) -> Iterator[Picture]:
-    for drawing in drawings(results, samples, curves):
-        files = save(drawing.figure, out / "figures", drawing.name)
-        width, height = (round(DPI * inches) for inches in drawing.figure.get_size_inches())
-        yield Picture(files, drawing.title, drawing.caption, drawing.alt, (width, height))
-
-
-def _animation(
-    results: Results, samples: Samples | None, out: Path, kind: str
-) -> Iterator[Picture]:
-    keys = telling_pair(results, samples) if samples else []
-    if samples is None or kind == "none" or not keys:
-        return
-    path = animate(samples, keys, out / f"rollout.{kind}")
-    if kind == "gif" and path.stat().st_size < MAX_GIF:
-        from PIL import Image
-
-        with Image.open(path) as image:
-            size = image.size
-        field = samples.domain.fields[0]
-        names = " and ".join(f"{model} with {schedule}" for model, schedule in keys)
-        yield Picture(
-            (path,),
-            f"The rollout in motion: {field}",
-            f"The truth against {names}, and their residuals, over the {len(samples.steps)} steps "
-            "that were kept of one trajectory. Scales are those of all steps.",
-            f"Animation of the true and the predicted {field}.",
-            size,
-        )

@@ -19,6 +19,9 @@ from overtone.errors import DataError
 from overtone.evaluate.results import Estimate, Harmonics, NextStep, ResidualSpectrum, Results, Run
 from overtone.schedules import Patch
 
+T = TypeVar("T")
+K = TypeVar("K")
+
 
 @dataclass(frozen=True)
 class Series:
@@ -40,12 +43,12 @@ class Series:
 
     @property
     def vrmse_10(self) -> Estimate:
-        """Over the first ten steps."""
+        """VRMSE over the first ten steps."""
         return self.pooled(lambda run: run.vrmse_10)
 
     @property
     def vrmse_all(self) -> Estimate:
-        """Over all steps."""
+        """VRMSE over all steps."""
         return self.pooled(lambda run: run.vrmse_all)
 
     @property
@@ -60,12 +63,12 @@ class Series:
 
     @property
     def tokens(self) -> int:
-        """Of all steps of one sample; the same for every seed."""
+        """Tokens of all steps of one sample; the same for every seed."""
         return self.runs[0].tokens
 
     @property
     def seconds(self) -> float:
-        """Measured, of all steps of one sample, mean over seeds."""
+        """Measured seconds of all steps of one sample, mean over seeds."""
         return mean([run.seconds for run in self.runs])
 
     @property
@@ -124,17 +127,17 @@ class NextPoint:
 
     @property
     def vrmse(self) -> Estimate:
-        """Mean over fields."""
+        """VRMSE, mean over fields."""
         return pool([step.vrmse for step in self.steps])
 
     @property
     def tokens(self) -> int:
-        """Of one prediction."""
+        """Tokens of one prediction."""
         return self.steps[0].tokens
 
     @property
     def seconds(self) -> float:
-        """Measured, of one prediction, mean over seeds."""
+        """Measured seconds of one prediction, mean over seeds."""
         return mean([step.seconds for step in self.steps])
 
 
@@ -153,6 +156,11 @@ def next_points(results: Results) -> list[NextPoint]:
 def model_names(results: Results) -> list[str]:
     """Names of the models, each once."""
     return list(dict.fromkeys(model.name for model in results.models))
+
+
+def part_names(found: Iterable[Series], pick: Callable[[Run], Iterable[str]]) -> list[str]:
+    """Names in a part of the runs, such as bands or laws, each once."""
+    return list(dict.fromkeys(name for s in found for run in s.runs for name in pick(run)))
 
 
 def num_seeds(results: Results) -> int:
@@ -196,19 +204,13 @@ def mean_by_step(curves: Sequence[Sequence[float]]) -> list[float]:
     return [mean(step) for step in zip(*curves, strict=False)]
 
 
-T = TypeVar("T")
-
-
-def spread(items: Sequence[T], count: int) -> list[T]:
-    """At most `count` items, evenly spread, with the first and the last."""
+def evenly_chosen(items: Sequence[T], count: int) -> list[T]:
+    """At most `count` items, evenly spread, with the first and the last; the last if it is one."""
     if len(items) <= count:
         return list(items)
     if count == 1:
         return [items[-1]]
     return [items[round(i * (len(items) - 1) / (count - 1))] for i in range(count)]
-
-
-K = TypeVar("K")
 
 
 def _group(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:

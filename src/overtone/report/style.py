@@ -33,14 +33,24 @@ DPI = 110
 WIDE = 9.5
 """Inches: the width of figures with several columns."""
 
-FIXED = {"16": "#D55E00", "4-8-16": "#0072B2", "4": "#555555", "8": "#009E73"}
+BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#555555"
+FIXED = {"16": VERMILION, "4-8-16": BLUE, "4": GREY, "8": GREEN}
 """The most frequent schedules have the same colours in every report."""
-COLOURS = ("#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#0072B2", "#D55E00", "#009E73", "#555555")
+COLOURS = ("#CC79A7", "#E69F00", "#56B4E9", "#8C564B", BLUE, VERMILION, GREEN, GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "*", ">", "h")
 HATCHES = ("", "..", "xx", "oo", "++", "--", "**")
 SLANTS = ("//", "\\\\", "||")
 """Hatches of shifted schedules."""
 DASHES = ((0, (5, 2)), (0, (2, 1.2)), (0, (7, 1.5, 1.5, 1.5)), (0, (4, 1, 1, 1, 1, 1)))
+
+FIELD_COLOURS = "viridis"
+"""Colour map of fields."""
+SIGNED_COLOURS = "RdBu_r"
+"""Colour map of residuals, and of fields of both signs."""
+SIZE_COLOURS = "cividis"
+"""Colour map of the sizes of errors."""
+DECIBEL_COLOURS = "PuOr_r"
+"""Colour map of ratios, even ones in the middle."""
 
 RC: Any = {
     "font.family": "DejaVu Sans",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table as TerminalTable
 
 from overtone.evaluate.results import Estimate, Harmonics, Results, Run
-from overtone.report.series import Series, next_points, pool, series
+from overtone.report.series import next_points, part_names, pool, series
 from overtone.report.style import patch_name, short
 from overtone.report.summary import interval, number, ranked
 from overtone.schedules import Constant
@@ -35,7 +35,7 @@ class Table:
 
 
 def tables(results: Results) -> list[Table]:
-    """All that have rows."""
+    """All tables that have rows."""
     made = [
         next_step_table(results),
         rollout_table(results),
@@ -90,12 +90,14 @@ def rollout_table(results: Results) -> Table:
 
 def field_table(results: Results) -> Table:
     """VRMSE over all steps, for each model, schedule and field."""
-    return _table_of(results, "fields", f"VRMSE of each field, over all {results.steps} steps")
+    return _part_table(
+        results, lambda run: run.fields, f"VRMSE of each field, over all {results.steps} steps"
+    )
 
 
 def band_table(results: Results) -> Table:
     """BSNMSE, for each model, schedule and band."""
-    return _table_of(results, "bsnmse", "BSNMSE by band of scales")
+    return _part_table(results, lambda run: run.bsnmse, "BSNMSE by band of scales")
 
 
 def artifact_table(results: Results) -> Table:
@@ -112,27 +114,6 @@ def artifact_table(results: Results) -> Table:
     header = ("model", "schedule", "period", "excess (dB)", "p-value",
               "share (%)", "growth exponent", "worst seams (dB)")  # fmt: skip
     return Table("Grid artifacts", header, tuple(rows))
-
-
-def _table_of(results: Results, part: str, title: str) -> Table:
-    """A column for each name in a part of the runs."""
-    found = [s for s in series(results) if any(getattr(run, part) for run in s.runs)]
-    names = tuple(
-        dict.fromkeys(name for s in found for run in s.runs for name in getattr(run, part))
-    )
-    rows = tuple((s.model, s.schedule, *(_of(s, part, name) for name in names)) for s in found)
-    return Table(title, ("model", "schedule", *names), rows)
-
-
-def _of(s: Series, part: str, name: str) -> str:
-    found: Sequence[Estimate] = [
-        values[name] for run in s.runs if name in (values := getattr(run, part))
-    ]
-    return interval(pool(found)) if found else "–"
-
-
-def _probability(value: float) -> str:
-    return "< 0.0001" if value < 1e-4 else number(value)
 
 
 def results_table(results: Results) -> TerminalTable:
@@ -174,22 +155,40 @@ def results_table(results: Results) -> TerminalTable:
                 name,
                 run.schedule,
                 first.get(run.schedule, ""),
-                _number(run.vrmse_10),
-                _number(run.vrmse_all),
+                _with_interval(run.vrmse_10),
+                _with_interval(run.vrmse_all),
                 *_artifact(run),
                 f"{run.tokens}",
-                _short(run.seconds),
+                _seconds(run.seconds),
                 *([f"step {run.blow_up}" if run.blow_up else ""] if lost else []),
             )
     return table
 
 
-def _number(estimate: Estimate) -> str:
+def _part_table(
+    results: Results, pick: Callable[[Run], Mapping[str, Estimate]], title: str
+) -> Table:
+    """A column for each name in a part of the runs."""
+    found = [s for s in series(results) if any(pick(run) for run in s.runs)]
+    names = part_names(found, pick)
+    rows = []
+    for s in found:
+        seeds = {name: [pick(run)[name] for run in s.runs if name in pick(run)] for name in names}
+        cells = [interval(pool(seeds[name])) if seeds[name] else "–" for name in names]
+        rows.append((s.model, s.schedule, *cells))
+    return Table(title, ("model", "schedule", *names), tuple(rows))
+
+
+def _probability(value: float) -> str:
+    return "< 0.0001" if value < 1e-4 else number(value)
+
+
+def _with_interval(estimate: Estimate) -> str:
     """The value, and its interval on a line of its own, which keeps the table narrow."""
     return f"{estimate.value:.4f}\n{estimate.low:.2g}–{estimate.high:.2g}"
 
 
-def _short(value: float) -> str:
+def _seconds(value: float) -> str:
     return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 

@@ -40,7 +40,7 @@ class System(ABC):
     """
 
     name: ClassVar[str]
-    """As in The Well, e.g. `"shear_flow"`."""
+    """The Well's name of it, e.g. `"shear_flow"`."""
     fields: ClassVar[tuple[Field, ...]]
     """In The Well's order: scalars, then vectors, then tensors."""
     axes: ClassVar[tuple[str, ...]]

@@ -39,7 +39,7 @@ LEAST_POWER = 1e-9
 MEAN_INVERSE_DISTANCE = 2.3800774
 """Mean of 1/r over a cube of side 1 around r = 0: the potential of a cell at its own centre."""
 AXES = (-3, -2, -1)
-"""Those of space."""
+"""The axes of space."""
 
 
 @dataclass(frozen=True)

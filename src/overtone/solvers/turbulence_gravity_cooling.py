@@ -85,7 +85,7 @@ class TurbulenceGravityCooling(InterstellarGas):
         return self.gas.advance(state.clone(), self.dt, self._sources)
 
     def limit_cooling(self, cooled: Tensor, temperature: Tensor, density: Tensor) -> Tensor:
-        """Not below where the grid no longer resolves the Jeans length `sqrt(π c²/(Gρ))`."""
+        """No cooling below where the grid no longer resolves the Jeans length `sqrt(π c²/(Gρ))`."""
         length = JEANS_CELLS * max(self.domain.spacing)
         scale = GRAVITY * length**2 / (math.pi * self.gas.gamma * GAS_CONSTANT)
         return torch.maximum(cooled, torch.minimum(temperature, density * scale))

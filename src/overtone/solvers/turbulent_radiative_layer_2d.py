@@ -33,7 +33,7 @@ CONTRAST = 100.0
 SHEAR = 0.1
 """Speed of the hot gas relative to the cold gas."""
 MACH = 0.5
-"""The same in units of the hot gas's speed of sound."""
+"""The same speed in units of the hot gas's speed of sound."""
 THICKNESS = 0.03
 """Thickness of the interface at the start."""
 COOLING_WIDTH = 0.6

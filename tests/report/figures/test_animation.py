@@ -1,6 +1,7 @@
 """Moving pictures."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ import torch
 from PIL import Image
 
 from overtone.errors import OvertoneError
-from overtone.report.figures.animation import animate, telling_pair
+from overtone.report.figures.animation import animate, stage, telling_pair
+from overtone.report.figures.panels import scene
 
 PAIR = [("csm", "16"), ("csm", "4-8-16")]
 
@@ -20,11 +22,32 @@ def test_a_gif_has_a_frame_for_each_step(make_samples, tmp_path, ndim):
         assert image.format == "GIF"
         assert image.n_frames == 4
         assert image.info["duration"] == 200
-        frames = []
-        for i in range(4):
-            image.seek(i)
-            frames.append(np.asarray(image.convert("RGB"), dtype=float))
-    assert np.abs(frames[3] - frames[0]).mean() > 0.5
+
+
+@pytest.mark.parametrize("ndim", [1, 2])
+def test_every_step_is_drawn_on_the_scale_of_all(make_samples, ndim):
+    samples = make_samples(ndim)
+    whole = scene(samples, "pressure", PAIR, samples.steps)
+    figure, update = stage(whole)
+    truth, (first, second) = samples.truth[:, 1], (samples.predictions[key][:, 1] for key in PAIR)
+    limits = []
+    for i in (3, 0):
+        update(i)
+        if ndim == 1:
+            drawn = [line.get_ydata() for axes in figure.axes for line in axes.get_lines()]
+            limits.append([axes.get_ylim() for axes in figure.axes])
+            seen = [(-np.inf, np.inf)] * len(drawn)
+        else:
+            images = [image for axes in figure.axes for image in axes.images]
+            drawn = [np.asarray(image.get_array()).T for image in images]
+            seen = [image.get_clim() for image in images]  # what lies beyond has the end's colour
+            limits.append(seen)
+        shown = [truth[i], first[i], second[i], first[i] - truth[i], second[i] - truth[i]]
+        assert len(drawn) == len(shown)
+        for values in shown:
+            clipped = [np.clip(values.numpy(), *ends) for ends in seen]
+            assert any(map(partial(np.allclose, atol=1e-6), drawn, clipped))
+    assert limits[0] == limits[1]
 
 
 def test_nothing_moves_but_the_fields(make_samples, tmp_path):

@@ -2,11 +2,14 @@
 
 import math
 from fractions import Fraction
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import overtone as ot
-from overtone.report.figures.theory import draw, harmonics, verdict
+from overtone.report.figures.theory import FLOOR, draw, growth_figure, harmonics, verdict
 from overtone.theory import ErrorModel, growth
 
 
@@ -57,12 +60,43 @@ def test_a_sentence():
     assert say("16+shift:at:0x0-4x4-8x8-12x12").endswith("steps: 1/4, 1/2.")
 
 
-def test_a_picture(tmp_path):
+def test_a_line_and_a_bar_for_each_harmonic():
     schedule = ot.parse_schedule("4-8+shift")
     found = harmonics(schedule, 12)
-    path = draw(found, schedule, tmp_path / "deep" / "theory.png")
-    assert path.stat().st_size > 10_000
-    for few in ("1", "2"):
+    waves = [harmonic for harmonic in found if any(harmonic.frequency)]
+    figure = growth_figure(found, schedule)
+    assert str(schedule) in figure.get_suptitle()
+    left, right = figure.axes
+    drawn, guides = left.lines[: len(waves)], left.lines[len(waves) :]
+    for line, harmonic in zip(drawn, waves, strict=True):
+        energy = np.array(harmonic.energy)
+        shown = np.array(line.get_ydata())
+        np.testing.assert_allclose(shown[energy > FLOOR], energy[energy > FLOOR])
+        assert np.isnan(shown[energy <= FLOOR]).all()
+    np.testing.assert_allclose(guides[1].get_ydata(), np.array(guides[0].get_ydata()) ** 2)
+    named = [line.get_label() for line in drawn if line.get_label().startswith("patch")]
+    assert named == ["patch 8", "patch 4, 8"]
+    assert [bar.get_height() for bar in right.patches] == [harmonic.peak for harmonic in waves]
+    ticks = [entry.get_text() for entry in right.get_xticklabels()]
+    assert ticks == [harmonic.label for harmonic in waves]
+    exponents = [entry.get_text() for entry in right.texts]
+    assert exponents == [f"{harmonic.exponent:.1f}" for harmonic in waves]
+    assert left.get_ylim() == right.get_ylim()
+    assert all(axes.get_xlabel() and axes.get_ylabel() for axes in (left, right))
+
+
+def test_one_step_and_one_cell_are_drawn_too():
+    for few, bars in (("1", 1), ("2", 1)):  # of patch 1 there is nothing but the mean
         schedule = ot.parse_schedule(few)
-        draw(harmonics(schedule, 1), schedule, tmp_path / f"{few}.svg")
-    assert math.isnan(harmonics(schedule, 1)[0].exponent)
+        found = harmonics(schedule, 1)
+        assert math.isnan(found[0].exponent)
+        assert len(growth_figure(found, schedule).axes[1].patches) == bars
+
+
+def test_the_file_is_what_its_name_says(tmp_path):
+    schedule = ot.parse_schedule("4")
+    path = draw(harmonics(schedule, 4), schedule, tmp_path / "deep" / "theory.png")
+    with Image.open(path) as picture:
+        assert (picture.format, picture.size) == ("PNG", (1430, 572))
+    path = draw(harmonics(schedule, 4), schedule, tmp_path / "theory.svg")
+    assert ElementTree.parse(path).getroot().tag.endswith("svg")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def animate(
 def frames(whole: Scene) -> Iterator[np.ndarray]:
     """Pictures `(height, width, 3)` of all steps of a scene, on its common scale."""
     with matplotlib.rc_context(RC):
-        figure, update = _stage(whole)
+        figure, update = stage(whole)
     canvas = FigureCanvasAgg(figure)
     for i, step in enumerate(whole.steps):
         with matplotlib.rc_context(RC):
@@ -71,12 +72,10 @@ def frames(whole: Scene) -> Iterator[np.ndarray]:
         yield np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def _stage(whole: Scene) -> tuple[Figure, Callable[[int], None]]:
+def stage(whole: Scene) -> tuple[Figure, Callable[[int], None]]:
     """The first frame's figure, and a function that turns it into that of any other step."""
-    first = Scene(
-        whole.samples, whole.field, whole.keys, whole.steps[:1], whole.truth[:1],
-        tuple(p[:1] for p in whole.predictions), whole.scale, whole.view,
-    )  # fmt: skip
+    predictions = tuple(prediction[:1] for prediction in whole.predictions)
+    first = replace(whole, steps=whole.steps[:1], truth=whole.truth[:1], predictions=predictions)
     if whole.domain.ndim == 1:
         known = assign(schedule for _, schedule in whole.samples.predictions)
         figure, fields, residuals = draw_lines(first, known, timed=False)

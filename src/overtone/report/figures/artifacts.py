@@ -1,17 +1,18 @@
-"""Where in the patch the error sits: the residual's mean square folded onto the patch cell.
+"""The patch grid in the residual: where in the patch the error sits, and its lines in the spectrum.
 
-Each map is drawn in dB relative to its own mean, on one scale for all: an artifact-free schedule is
-a plain grey map, whatever the size of its error.
+Folded maps show the residual's mean square folded onto the patch cell, each in dB relative to its
+own mean, on one scale for all: an artifact-free schedule is a plain grey map, whatever the size of
+its error.
 
-Residual spectra with the patch harmonics marked, beside the truth's spectrum.
-
-A patch grid of p cells leaves lines at the wavenumbers m/p, in cycles per cell. Wavenumbers of the
-results count cells of the finest axis, so on an axis with cells r times as long they are m/(p r).
+Spectra of the residual stand beside the truth's, with the patch harmonics marked. A patch grid of p
+cells leaves lines at the wavenumbers m/p, in cycles per cell. Wavenumbers of the results count
+cells of the finest axis, so on an axis with cells r times as long they are m/(p r).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,9 +22,10 @@ from matplotlib.lines import Line2D
 from overtone.domain import per_axis
 from overtone.evaluate.diagnosis import AXES
 from overtone.evaluate.results import Results
-from overtone.report.figures.steps import grid_of_panels, shown_patches
-from overtone.report.series import Series, domain_of, model_names, series, spread
+from overtone.report.figures.steps import drawable, grid_of_panels, shown_patches
+from overtone.report.series import Series, domain_of, evenly_chosen, model_names, series
 from overtone.report.style import (
+    DECIBEL_COLOURS,
     Look,
     NothingToDraw,
     add_legend,
@@ -38,6 +40,10 @@ from overtone.report.style import (
 from overtone.schedules import Patch
 
 MAX_SCHEDULES = 6
+"""Columns of folded maps."""
+MAX_STEPS = 3
+"""Columns of spectra."""
+TRUTH = {"color": "black", "linestyle": ":", "linewidth": 1.4}
 LABEL = "mean square residual\nrelative to the cell's mean (dB)"
 LEAST_RANGE = 1.0
 """dB. Differences far below this are not worth a colour."""
@@ -54,14 +60,16 @@ def folded_maps(results: Results, model: str | None = None) -> Figure:
         model: its name; the first one by default.
     """
     name = model if model is not None else model_names(results)[0]
-    own = spread([s for s in series(results) if s.model == name and s.patches], MAX_SCHEDULES)
+    own = [s for s in series(results) if s.model == name and s.patches]
+    own = evenly_chosen(own, MAX_SCHEDULES)
     patches = [p for p in shown_patches(results) if any(p in s.patches for s in own)]
     if not own:
         raise NothingToDraw(f"no rollout of '{name}' has harmonics")
     figure = new_figure(1.5 * len(own) + 2.2, 1.65 * len(patches) + 0.6)
     grid = figure.subplots(len(patches), len(own), squeeze=False)
     # Of all models, so that their maps can be compared.
-    limit = _limit([_decibels(s, p) for s in series(results) for p in shown_patches(results)])
+    cells = [_decibels(s, p) for s in series(results) for p in shown_patches(results)]
+    limit = max([LEAST_RANGE, *(float(np.abs(cell).max()) for cell in cells if cell.size)])
     for row, patch in zip(grid, patches, strict=True):
         for axes, s in zip(row, own, strict=True):
             _draw_cell(axes, s, patch, limit, results)
@@ -80,57 +88,16 @@ def folded_maps(results: Results, model: str | None = None) -> Figure:
     return figure
 
 
-def _decibels(s: Series, patch: Patch) -> np.ndarray:
-    """A cell of one or two axes in dB relative to its mean; empty if there is none."""
-    found = s.harmonics(patch)
-    cell = np.asarray(found.cell if found else [], dtype=float)
-    if cell.ndim == 3:
-        cell = cell.mean(axis=-1)
-    mean = cell.mean() if cell.size else np.nan
-    if not np.isfinite(mean) or mean <= 0:
-        return np.zeros_like(cell)
-    return 10 * np.log10(np.maximum(cell / mean, 1e-6))
-
-
-def _limit(cells: Sequence[np.ndarray]) -> float:
-    return max([LEAST_RANGE, *(float(np.abs(cell).max()) for cell in cells if cell.size)])
-
-
-def _draw_cell(axes: Axes, s: Series, patch: Patch, limit: float, results: Results) -> None:
-    cell = _decibels(s, patch)
-    axes.grid(visible=False)
-    if not cell.size:
-        axes.text(0.5, 0.5, "not followed", ha="center", va="center", transform=axes.transAxes)
-        axes.set(xticks=[], yticks=[])
-    elif cell.ndim == 1:
-        look = looks(results)[s.schedule].curve(len(cell))
-        axes.plot(np.arange(len(cell)) + 0.5, cell, **look)
-        axes.axhline(0.0, color="black", linewidth=0.8)
-        axes.set(ylim=(-1.1 * limit, 1.1 * limit), xlabel="x (cells)", ylabel="dB of the mean")
-    else:
-        extent = (0, cell.shape[0], 0, cell.shape[1])
-        look = {"cmap": "PuOr_r", "vmin": -limit, "vmax": limit, "extent": extent}
-        axes.imshow(cell.T, origin="lower", **look)
-        axes.set(xlabel="x (cells)", ylabel="y (cells)")
-
-
-MAX_STEPS = 3
-TRUTH = {"color": "black", "linestyle": ":", "linewidth": 1.4}
-
-
 @styled
 def residual_spectra(results: Results) -> Figure:
     """Power against wavenumber: a row for each model, a column for each of at most three steps."""
-    found = [s for s in series(results) if any(run.spectra for run in s.runs)]
-    if not found:
-        raise NothingToDraw("no rollout has residual spectra")
-    names = [name for name in model_names(results) if any(s.model == name for s in found)]
+    by_model = drawable(results, lambda s: any(run.spectra for run in s.runs), "residual spectra")
+    found, known = list(chain(*by_model.values())), looks(results)
     all_steps = sorted({spectrum.step for s in found for run in s.runs for spectrum in run.spectra})
-    steps, known = spread(all_steps, MAX_STEPS), looks(results)
+    steps = evenly_chosen(all_steps, MAX_STEPS)
     spacing = domain_of(results).spacing
-    figure, grid = grid_of_panels(len(names), len(steps), height=3.1)
-    for row, name in zip(grid, names, strict=True):
-        own = [s for s in found if s.model == name]
+    figure, grid = grid_of_panels(len(by_model), len(steps), height=3.1)
+    for row, (name, own) in zip(grid, by_model.items(), strict=True):
         marks = harmonic_wavenumbers([p for s in own for p in s.patches], spacing)
         for axes, step in zip(row, steps, strict=True):
             _draw_spectra(axes, own, step, known)
@@ -165,6 +132,36 @@ def harmonic_wavenumbers(
                 k = round(m / (size * ratios[axis]), 9)
                 marks[k] = name if m == 1 else marks.get(k)
     return dict(sorted(marks.items()))
+
+
+def _decibels(s: Series, patch: Patch) -> np.ndarray:
+    """A cell of one or two axes in dB relative to its mean; empty if there is none."""
+    found = s.harmonics(patch)
+    cell = np.asarray(found.cell if found else [], dtype=float)
+    if cell.ndim == 3:
+        cell = cell.mean(axis=-1)
+    mean = cell.mean() if cell.size else np.nan
+    if not np.isfinite(mean) or mean <= 0:
+        return np.zeros_like(cell)
+    return 10 * np.log10(np.maximum(cell / mean, 1e-6))
+
+
+def _draw_cell(axes: Axes, s: Series, patch: Patch, limit: float, results: Results) -> None:
+    cell = _decibels(s, patch)
+    axes.grid(visible=False)
+    if not cell.size:
+        axes.text(0.5, 0.5, "not followed", ha="center", va="center", transform=axes.transAxes)
+        axes.set(xticks=[], yticks=[])
+    elif cell.ndim == 1:
+        look = looks(results)[s.schedule].curve(len(cell))
+        axes.plot(np.arange(len(cell)) + 0.5, cell, **look)
+        axes.axhline(0.0, color="black", linewidth=0.8)
+        axes.set(ylim=(-1.1 * limit, 1.1 * limit), xlabel="x (cells)", ylabel="dB of the mean")
+    else:
+        extent = (0, cell.shape[0], 0, cell.shape[1])
+        look = {"cmap": DECIBEL_COLOURS, "vmin": -limit, "vmax": limit, "extent": extent}
+        axes.imshow(cell.T, origin="lower", **look)
+        axes.set(xlabel="x (cells)", ylabel="y (cells)")
 
 
 def _draw_spectra(axes: Axes, own: Sequence[Series], step: int, known: dict[str, Look]) -> None:

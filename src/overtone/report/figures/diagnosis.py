@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from overtone.evaluate.diagnose import Case
 from overtone.evaluate.diagnosis import AXES, Artifact, Diagnosis
 from overtone.files import replacing
 from overtone.metrics.spectrum import envelope
+from overtone.report.style import BLUE, GREEN, SIGNED_COLOURS, SIZE_COLOURS, VERMILION, new_figure
 
-# Okabe and Ito's colours, which colour-blind people can tell apart; dashes do so in greyscale.
-COLOURS = ("#0072B2", "#D55E00", "#009E73")
+# Dashes tell the axes apart in greyscale.
+COLOURS = (BLUE, VERMILION, GREEN)
 DASHES = ("-", "--", ":")
 LATTICE = "#777777"
 GROWING = {
@@ -29,29 +33,30 @@ ACROSS = 64
 
 def draw(case: Case, folder: str | Path) -> tuple[Path, Path]:
     """Write `diagnosis.png` and `diagnosis.svg` into a folder."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    diagnosis = case.diagnosis
-    figure, panels = plt.subplots(2, 2, figsize=(11, 8.2), layout="constrained")
-    _draw_residual(figure, panels[0, 0], case)
-    _draw_spectrum(panels[0, 1], diagnosis)
-    _draw_cell(figure, panels[1, 0], diagnosis.artifact)
-    _draw_growth(panels[1, 1], diagnosis)
-    figure.suptitle(_wrap(diagnosis.sentence), fontsize=11)
+    figure = diagnosis_figure(case)
     paths = Path(folder) / "diagnosis.png", Path(folder) / "diagnosis.svg"
     for path in paths:
         with replacing(path) as scratch:
             # A date in the file would make two equal pictures differ.
             metadata = {"Date": None} if path.suffix == ".svg" else None
             figure.savefig(scratch, dpi=120, format=path.suffix[1:], metadata=metadata)
-    plt.close(figure)
     return paths
 
 
-def _draw_residual(figure: Any, axes: Any, case: Case) -> None:
+def diagnosis_figure(case: Case) -> Figure:
+    """Residual and spectrum above, patch cell and growth below, the finding as the title."""
+    diagnosis = case.diagnosis
+    figure = new_figure(11, 8.2)
+    panels = figure.subplots(2, 2)
+    _draw_residual(figure, panels[0, 0], case)
+    _draw_spectrum(panels[0, 1], diagnosis)
+    _draw_cell(figure, panels[1, 0], diagnosis.artifact)
+    _draw_growth(panels[1, 1], diagnosis)
+    figure.suptitle("\n".join(textwrap.wrap(diagnosis.sentence, 105)), fontsize=11)
+    return figure
+
+
+def _draw_residual(figure: Figure, axes: Any, case: Case) -> None:
     """The last frame's residual, or its size where signs are random; of 3D the middle slice."""
     artifact, values = case.diagnosis.artifact, case.residual
     label, signed = "(predicted − true) / std of the truth", True
@@ -69,7 +74,8 @@ def _draw_residual(figure: Any, axes: Any, case: Case) -> None:
         values = values[..., values.shape[2] // 2]
     # A few extreme cells would make the rest pale.
     limit = float(np.quantile(np.abs(values), 0.995)) or 1.0
-    look = {"cmap": "RdBu_r", "vmin": -limit} if signed else {"cmap": "cividis", "vmin": 0}
+    look = {"vmin": -limit} if signed else {"vmin": 0}
+    look |= {"cmap": SIGNED_COLOURS if signed else SIZE_COLOURS}
     image = axes.imshow(values.T, origin="lower", interpolation="nearest", vmax=limit, **look)
     axes.set(xlabel="x (cells)", ylabel="y (cells)", title=title)
     extend = "both" if signed else "max"
@@ -121,7 +127,7 @@ def _mark_lattice(axes: Any, artifact: Artifact) -> None:
             axes.axvline(m / size, label=label, **look)
 
 
-def _draw_cell(figure: Any, axes: Any, artifact: Artifact | None) -> None:
+def _draw_cell(figure: Figure, axes: Any, artifact: Artifact | None) -> None:
     """Root mean square error by place in the patch."""
     axes.set_title("Error folded onto the patch")
     if artifact is None:
@@ -140,7 +146,7 @@ def _draw_cell(figure: Any, axes: Any, artifact: Artifact | None) -> None:
         axes.set(xlabel=f"{AXES[wide[0]]} in the patch (cells)", ylabel=label)
         axes.xaxis.get_major_locator().set_params(integer=True)
         return
-    image = axes.imshow(np.squeeze(cell).T, origin="lower", cmap="cividis")
+    image = axes.imshow(np.squeeze(cell).T, origin="lower", cmap=SIZE_COLOURS)
     names = [AXES[axis] for axis in wide]
     axes.set(xlabel=f"{names[0]} in the patch (cells)", ylabel=f"{names[1]} in the patch (cells)")
     for locate in (axes.xaxis, axes.yaxis):
@@ -175,8 +181,6 @@ def _draw_growth(axes: Any, diagnosis: Diagnosis) -> None:
 
 def _plain_ticks(axes: Any) -> None:
     """0.01, 0.02, 0.05, … along x, however few decades there are."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
-
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -185,9 +189,3 @@ def _plain_ticks(axes: Any) -> None:
 def _shrink(shape: tuple[int, ...]) -> float:
     """A colour bar as long as a wide picture is high."""
     return min(1.0, max(0.4, shape[1] / shape[0]))
-
-
-def _wrap(text: str) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, 105))

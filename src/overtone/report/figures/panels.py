@@ -3,16 +3,16 @@
 A wide domain has its residuals below the predictions, a tall one beside them. Fields of one axis
 are lines; of three axes, the middle plane or the mean along the last axis is shown.
 
-One picture of an evaluation: errors of all rollouts by step, beside what some of them end with.
-
-Schedules have their usual looks for the model with the most of them; the lines of the other models
-are black.
+`overview` is an evaluation in one picture: the errors of all rollouts by step, beside what some of
+them end with. Schedules have their usual looks for the model with the most of them; the lines of
+the other models are black.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,9 +27,11 @@ from overtone.domain import Domain
 from overtone.errors import OvertoneError, require_one_of
 from overtone.evaluate.results import Results, Samples
 from overtone.report.figures.scales import Scale, common_scale, flat, view_name, visible
-from overtone.report.figures.steps import VRMSE
-from overtone.report.series import domain_of, model_names, series, spread
+from overtone.report.figures.steps import VRMSE, drawable, step_label
+from overtone.report.series import evenly_chosen
 from overtone.report.style import (
+    FIELD_COLOURS,
+    SIGNED_COLOURS,
     WIDE,
     Look,
     NothingToDraw,
@@ -44,9 +46,17 @@ from overtone.report.style import (
 
 Key = tuple[str, str]
 """A model's name and a schedule."""
+Images = list[tuple[AxesImage, tuple[int, int]]]
+"""Each image, with the index of its step and of its prediction; -1 is the truth."""
+Lines = list[tuple[Line2D, tuple[int, int]]]
+"""Each line, with the index of its step and of its prediction; -1 is the truth."""
 
 MAX_STEPS = 3
 MAX_KEYS = 4
+HEIGHT = 6.0
+"""Inches: the height of an overview."""
+SHARES = (1.0, 1.5)
+"""Relative widths of an overview's errors and fields."""
 TALL = 1.2
 """Height over width from which residuals stand beside the predictions."""
 EXTREME = 4.0
@@ -140,8 +150,8 @@ def field_panels(
         view: of three axes, the middle `"slice"` or the `"projection"` along the last.
         known: looks of the schedules, for lines.
     """
-    keys = spread(list(samples.predictions), MAX_KEYS) if keys is None else keys
-    steps = spread(samples.steps, MAX_STEPS) if steps is None else steps
+    keys = evenly_chosen(list(samples.predictions), MAX_KEYS) if keys is None else keys
+    steps = evenly_chosen(samples.steps, MAX_STEPS) if steps is None else steps
     chosen = scene(samples, field, keys, steps, view)
     if chosen.domain.ndim == 1:
         known = assign(schedule for _, schedule in samples.predictions) | (known or {})
@@ -149,8 +159,27 @@ def field_panels(
     return draw_images(chosen)[0]
 
 
-Images = list[tuple[AxesImage, tuple[int, int]]]
-"""Each image, with the index of its step and of its prediction; -1 is the truth."""
+@styled
+def overview(
+    results: Results, samples: Samples, keys: Sequence[Key], field: str | None = None
+) -> Figure:
+    """Draw errors and the last frame that was kept.
+
+    Args:
+        results: of an evaluation.
+        samples: its frames, of two or three axes.
+        keys: model and schedule of the predictions to show.
+        field: its name; the first by default.
+    """
+    if samples.domain.ndim == 1:
+        raise OvertoneError("the samples have one axis; an overview shows two. Use field_panels")
+    figure = new_figure(WIDE, HEIGHT)
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=SHARES)[0]
+    _draw_errors(left.subplots(), results)
+    _, residuals = fill_images(right, scene(samples, field, keys, samples.steps[-1:]), tall=False)
+    for image, _ in residuals:
+        image.axes.set_xlabel("x", fontsize=8)  # its unit is y's, and would be wider than a panel
+    return figure
 
 
 def draw_images(chosen: Scene, *, timed: bool = True) -> tuple[Figure, Images, Images]:
@@ -190,6 +219,38 @@ def fill_images(
     return fields, residuals
 
 
+def draw_lines(
+    chosen: Scene, known: dict[str, Look], *, timed: bool = True
+) -> tuple[Figure, Lines, Lines]:
+    """Lines of one axis: fields above, residuals below, a column for each step.
+
+    Returns the figure, its lines of fields and those of residuals. `timed` writes the steps above
+    their columns.
+    """
+    num_steps = len(chosen.steps)
+    figure = new_figure({1: 6.4, 2: 8.2}.get(num_steps, WIDE), 4.9)
+    grid = figure.subplots(2, num_steps, sharex=True, sharey="row", squeeze=False)
+    (n,), (length,) = chosen.domain.shape, chosen.domain.extent
+    x = (np.arange(n) + 0.5) * length / n
+    fields, residuals = [], []
+    for i, step in enumerate(chosen.steps):
+        top, bottom = grid[:, i]
+        (line,) = top.plot(x, chosen.truth[i], color="black", linewidth=2, label="truth")
+        fields.append((line, (i, -1)))
+        for j, key in enumerate(chosen.keys):
+            look = known[key[1]].curve(n, first=3 * j) | {"label": chosen.name(key), "alpha": 0.9}
+            fields.append((top.plot(x, chosen.predictions[j][i], **look)[0], (i, j)))
+            residual = chosen.predictions[j][i] - chosen.truth[i]
+            residuals.append((bottom.plot(x, residual, **look)[0], (i, j)))
+        top.set_title(chosen.when(step) if timed else "")
+        bottom.set(xlabel=f"x ({UNIT})")
+    _limit_lines(grid, chosen.scale)
+    grid[0, 0].set(ylabel=f"{text(chosen.field)}\n(data units)")
+    grid[1, 0].set(ylabel="predicted − true\n(data units)")
+    add_legend(figure, grid[0, 0].get_lines(), title="")
+    return figure, fields, residuals
+
+
 def _counts(chosen: Scene, *, tall: bool) -> tuple[int, int]:
     """Rows and columns of panels."""
     num_keys, num_steps = len(chosen.keys), len(chosen.steps)
@@ -214,7 +275,7 @@ def _measure(chosen: Scene) -> tuple[tuple[float, float], bool]:
 
 def _draw_field(axes: Axes, chosen: Scene, i: int, j: int) -> AxesImage:
     values = chosen.truth[i] if j < 0 else chosen.predictions[j][i]
-    image = _show(axes, values, chosen, cmap="viridis", norm=chosen.scale.field)
+    image = _show(axes, values, chosen, cmap=FIELD_COLOURS, norm=chosen.scale.field)
     if i == 0:
         axes.set_title("truth" if j < 0 else chosen.name(chosen.keys[j]), fontsize=8)
     return image
@@ -222,7 +283,7 @@ def _draw_field(axes: Axes, chosen: Scene, i: int, j: int) -> AxesImage:
 
 def _draw_residual(axes: Axes, chosen: Scene, i: int, j: int) -> AxesImage:
     values = chosen.predictions[j][i] - chosen.truth[i]
-    image = _show(axes, values, chosen, cmap="RdBu_r", norm=chosen.scale.residual)
+    image = _show(axes, values, chosen, cmap=SIGNED_COLOURS, norm=chosen.scale.residual)
     if i == 0:
         axes.set_title(f"{chosen.name(chosen.keys[j])}\n− truth", fontsize=8)
     return image
@@ -274,48 +335,12 @@ def _add_colorbars(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall:
     name = text(chosen.field) + (f", {view}" if view else "") + " (data units)"
     beyond = "both" if chosen.scale.clipped else "neither"
     look = {"location": "bottom", "shrink": 0.8, "aspect": 40, "pad": 0.02, "extend": beyond}
-    residual = ScalarMappable(chosen.scale.residual, "RdBu_r")
-    field = ScalarMappable(chosen.scale.field, "viridis")
+    residual = ScalarMappable(chosen.scale.residual, SIGNED_COLOURS)
+    field = ScalarMappable(chosen.scale.field, FIELD_COLOURS)
     # Of two bars below the same panels, the one that comes first is the lower one.
     few = MaxNLocator(5)  # signed numbers are long
     figure.colorbar(residual, ax=right, label="predicted − true (data units)", ticks=few, **look)
     figure.colorbar(field, ax=left, label=name, **look)
-
-
-Lines = list[tuple[Line2D, tuple[int, int]]]
-"""Each line, with the index of its step and of its prediction; -1 is the truth."""
-
-
-def draw_lines(
-    chosen: Scene, known: dict[str, Look], *, timed: bool = True
-) -> tuple[Figure, Lines, Lines]:
-    """Lines of one axis: fields above, residuals below, a column for each step.
-
-    Returns the figure, its lines of fields and those of residuals. `timed` writes the steps above
-    their columns.
-    """
-    num_steps = len(chosen.steps)
-    figure = new_figure({1: 6.4, 2: 8.2}.get(num_steps, WIDE), 4.9)
-    grid = figure.subplots(2, num_steps, sharex=True, sharey="row", squeeze=False)
-    (n,), (length,) = chosen.domain.shape, chosen.domain.extent
-    x = (np.arange(n) + 0.5) * length / n
-    fields, residuals = [], []
-    for i, step in enumerate(chosen.steps):
-        top, bottom = grid[:, i]
-        (line,) = top.plot(x, chosen.truth[i], color="black", linewidth=2, label="truth")
-        fields.append((line, (i, -1)))
-        for j, key in enumerate(chosen.keys):
-            look = known[key[1]].curve(n, first=3 * j) | {"label": chosen.name(key), "alpha": 0.9}
-            fields.append((top.plot(x, chosen.predictions[j][i], **look)[0], (i, j)))
-            residual = chosen.predictions[j][i] - chosen.truth[i]
-            residuals.append((bottom.plot(x, residual, **look)[0], (i, j)))
-        top.set_title(chosen.when(step) if timed else "")
-        bottom.set(xlabel=f"x ({UNIT})")
-    _limit_lines(grid, chosen.scale)
-    grid[0, 0].set(ylabel=f"{text(chosen.field)}\n(data units)")
-    grid[1, 0].set(ylabel="predicted − true\n(data units)")
-    add_legend(figure, grid[0, 0].get_lines(), title="")
-    return figure, fields, residuals
 
 
 def _limit_lines(grid: np.ndarray, scale: Scale) -> None:
@@ -328,51 +353,17 @@ def _limit_lines(grid: np.ndarray, scale: Scale) -> None:
     grid[1, 0].set_ylim(-limit, limit)
 
 
-HEIGHT = 6.0
-"""Inches."""
-SHARES = (1.0, 1.5)
-"""Of the width: errors and fields."""
-
-
-@styled
-def overview(
-    results: Results, samples: Samples, keys: Sequence[Key], field: str | None = None
-) -> Figure:
-    """Draw errors and the last frame that was kept.
-
-    Args:
-        results: of an evaluation.
-        samples: its frames, of two or three axes.
-        keys: model and schedule of the predictions to show.
-        field: its name; the first by default.
-    """
-    if samples.domain.ndim == 1:
-        raise OvertoneError("the samples have one axis; an overview shows two. Use field_panels")
-    figure = new_figure(WIDE, HEIGHT)
-    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=SHARES)[0]
-    _draw_errors(left.subplots(), results)
-    _, residuals = fill_images(right, scene(samples, field, keys, samples.steps[-1:]), tall=False)
-    for image, _ in residuals:
-        image.axes.set_xlabel("x", fontsize=8)  # its unit is y's, and would be wider than a panel
-    return figure
-
-
 def _draw_errors(axes: Axes, results: Results) -> None:
-    found, known, names = series(results), looks(results), model_names(results)
-    if not any(s.curve for s in found):
-        raise NothingToDraw("no rollout has errors by step")
-    main = max(names, key=lambda name: sum(s.model == name for s in found))
+    by_model = drawable(results, lambda s: s.curve, "errors by step")
+    found, known = list(chain(*by_model.values())), looks(results)
+    main = max(by_model, key=lambda name: len(by_model[name]))
     for index, s in enumerate(found):
         look = known[s.schedule] if s.model == main else replace(known[s.schedule], colour="black")
-        label = f"{s.model}, {s.schedule}" if len(names) > 1 else s.schedule
+        label = f"{s.model}, {s.schedule}" if len(by_model) > 1 else s.schedule
         values = [e.value for e in s.curve]
-        axes.plot(
-            range(1, len(values) + 1),
-            values,
-            label=text(label),
-            **look.curve(len(values), first=index),
-        )
+        style = look.curve(len(values), first=index)
+        axes.plot(range(1, len(values) + 1), values, label=text(label), **style)
     fit_scale(axes, "y", [e.value for s in found for e in s.curve])
-    axes.set(xlabel=f"rollout step (dt = {domain_of(results).dt:g})", ylabel=VRMSE)
+    axes.set(xlabel=step_label(results), ylabel=VRMSE)
     axes.set_title(f"Error, mean of {results.data.trajectories} trajectories")
     axes.legend(handlelength=3.2)  # long enough to show dashes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.colors import LogNorm, Normalize
@@ -11,10 +12,12 @@ from torch import Tensor
 
 from overtone.domain import Domain
 from overtone.errors import require_one_of
+from overtone.report.style import FIELD_COLOURS, SIGNED_COLOURS
 
 LOG_RATIO = 300
 """Positive fields that span more than this ratio are drawn on a logarithmic scale."""
-MOST_DECADES = 1e6
+LOG_REACH = 1e6
+"""A logarithmic scale reaches no further down than this ratio below the largest value."""
 
 VIEWS = ("slice", "projection")
 
@@ -50,20 +53,18 @@ def common_scale(truth: np.ndarray, predictions: Sequence[np.ndarray]) -> Scale:
     return Scale(_norm(low, high), Normalize(-limit, limit), clipped=largest > limit)
 
 
+def field_look(values: np.ndarray) -> dict[str, Any]:
+    """Arguments of `imshow` for a field by itself: colours about zero if both signs occur."""
+    low, high = _range(values)
+    if low < 0 < high:
+        bound = max(-low, high)
+        return {"cmap": SIGNED_COLOURS, "norm": Normalize(-bound, bound)}
+    return {"cmap": FIELD_COLOURS, "norm": _norm(low, high)}
+
+
 def visible(values: np.ndarray, norm: Normalize) -> np.ndarray:
     """Values within a scale: what lies beyond has its end's colour, also below a log scale's 0."""
     return np.clip(values, norm.vmin, norm.vmax)
-
-
-def _norm(low: float, high: float) -> Normalize:
-    if low > 0 and high / low > LOG_RATIO:
-        return LogNorm(max(low, high / MOST_DECADES), high)
-    return Normalize(low, high)
-
-
-def _range(values: np.ndarray) -> tuple[float, float]:
-    finite = values[np.isfinite(values)]
-    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
 
 
 def flat(frames: Tensor, domain: Domain, view: str = "slice") -> np.ndarray:
@@ -90,3 +91,14 @@ def view_name(domain: Domain, view: str) -> str:
     if view == "projection":
         return "mean along z"
     return f"slice at z = {(domain.shape[-1] // 2 + 0.5) * domain.spacing[-1]:g}"
+
+
+def _norm(low: float, high: float) -> Normalize:
+    if low > 0 and high / low > LOG_RATIO:
+        return LogNorm(max(low, high / LOG_REACH), high)
+    return Normalize(low, high)
+
+
+def _range(values: np.ndarray) -> tuple[float, float]:
+    finite = values[np.isfinite(values)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)

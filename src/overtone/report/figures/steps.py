@@ -1,18 +1,14 @@
-"""Small multiples: panels of one size with common axes, and lines over rollout steps in them.
+"""Small multiples over a rollout: errors, grid artifacts and physics by step, and errors by scale.
 
-Rollout error against the step, one panel for each model, one line for each schedule.
-
-How the grid artifact of each patch grows over a rollout: excess and seams against the step.
-
-Physics over a rollout: how far what predictions conserve or keep small is from the truth's.
-
-Errors by scale: BSNMSE of the low, middle and high band as bars with intervals.
+Panels have one size and common axes, one row or panel for each model. In each there is one line (or
+bar) for each schedule, with its interval, or thin lines of single seeds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -21,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch as Swatch
 
 from overtone.evaluate.results import Estimate, Harmonics, Results, Run
-from overtone.report.series import Series, domain_of, model_names, series, spread
+from overtone.report.series import Series, domain_of, evenly_chosen, part_names, series
 from overtone.report.style import (
     WIDE,
     Look,
@@ -37,10 +33,38 @@ from overtone.report.style import (
 )
 from overtone.schedules import Patch
 
+Curve = tuple[Estimate, ...]
+"""A value at each step, counted from 1."""
+VRMSE = "VRMSE\n(1 = predicting the mean)"
+"""The label of an error."""
+MAX_PATCHES = 3
+"""Periods that are drawn."""
 BACKGROUND = {"color": "#c8c8c8", "linewidth": 0.9, "zorder": 1}
 """Other models' lines, for comparison."""
 THIN = {"linewidth": 0.7, "alpha": 0.55, "zorder": 2}
 """Single seeds."""
+
+
+def drawable(
+    results: Results, pick: Callable[[Series], object], what: str
+) -> dict[str, list[Series]]:
+    """The series that have something to draw, by their model's name.
+
+    Args:
+        results: of the evaluation.
+        pick: what is drawn of a series; empty if it has none.
+        what: its name, for the error if no series has any.
+    """
+    found = [s for s in series(results) if pick(s)]
+    if not found:
+        raise NothingToDraw(f"no rollout has {what}")
+    names = dict.fromkeys(s.model for s in found)
+    return {name: [s for s in found if s.model == name] for name in names}
+
+
+def step_label(results: Results) -> str:
+    """The label of an axis of rollout steps."""
+    return f"rollout step (dt = {domain_of(results).dt:g})"
 
 
 def panels(count: int, *, height: float = 3.2) -> tuple[Figure, list[Axes]]:
@@ -108,7 +132,17 @@ def mark_end(axes: Axes, values: Sequence[float], steps: int, colour: str) -> No
         )  # fmt: skip
 
 
-VRMSE = "VRMSE\n(1 = predicting the mean)"
+def reach(estimates: Sequence[Estimate]) -> np.ndarray:
+    """How far the intervals reach below and above the values, `(2, n)`; 0 where unknown."""
+    below = [e.value - e.low for e in estimates]
+    above = [e.high - e.value for e in estimates]
+    return np.nan_to_num(np.clip([below, above], 0, None), posinf=0.0)
+
+
+def shown_patches(results: Results) -> list[Patch]:
+    """Periods to draw, finest first; at most `MAX_PATCHES` of those that were followed."""
+    patches = dict.fromkeys(patch for s in series(results) for patch in s.patches)
+    return evenly_chosen(sorted(patches, key=_size), MAX_PATCHES)
 
 
 @styled
@@ -118,17 +152,20 @@ def rollout_errors(results: Results) -> Figure:
     A panel has the lines of one model, and those of the other models in grey behind them. A cross
     marks where all trajectories had turned non-finite.
     """
-    found = [s for s in series(results) if s.curve]
-    if not found:
-        raise NothingToDraw("no rollout has errors by step")
-    names = [name for name in model_names(results) if any(s.model == name for s in found)]
-    known = looks(results)
-    figure, grid = panels(len(names))
-    for axes, name in zip(grid, names, strict=True):
-        _draw_others(axes, [s for s in found if s.model != name])
-        _draw_model(axes, [s for s in found if s.model == name], known, results.steps)
+    by_model = drawable(results, lambda s: s.curve, "errors by step")
+    found, known = list(chain(*by_model.values())), looks(results)
+    figure, grid = panels(len(by_model))
+    for axes, (name, own) in zip(grid, by_model.items(), strict=True):
+        for s in found:
+            if s.model != name:
+                axes.plot(range(1, len(s.curve) + 1), [e.value for e in s.curve], **BACKGROUND)
+        for index, s in enumerate(own):
+            look, seeds = known[s.schedule], [run.vrmse for run in s.runs]
+            plot_steps(axes, s.curve, seeds, look, index=index)
+            for seed in seeds:
+                mark_end(axes, [e.value for e in seed], results.steps, look.colour)
         axes.set_title(text(name))
-        axes.set(xlabel=f"rollout step (dt = {domain_of(results).dt:g})", ylabel=VRMSE)
+        axes.set(xlabel=step_label(results), ylabel=VRMSE)
     values = [e.value for s in found for e in s.curve]
     fit_scale(grid[0], "y", values)
     if np.nanmax(values) > 0.7:
@@ -138,28 +175,11 @@ def rollout_errors(results: Results) -> Figure:
     return figure
 
 
-def _draw_others(axes: Axes, others: Sequence[Series]) -> None:
-    for s in others:
-        axes.plot(range(1, len(s.curve) + 1), [e.value for e in s.curve], **BACKGROUND)
-
-
-def _draw_model(axes: Axes, own: Sequence[Series], known: dict[str, Look], steps: int) -> None:
-    for index, s in enumerate(own):
-        look, curve = known[s.schedule], s.curve
-        seeds = [run.vrmse for run in s.runs]
-        plot_steps(axes, curve, seeds, look, index=index)
-        for seed in seeds:
-            mark_end(axes, [e.value for e in seed], steps, look.colour)
-
-
-MAX_PATCHES = 3
-
-
 @styled
 def harmonic_growth(results: Results) -> Figure:
     """Excess in dB at each step: a column for each period, a row for each model."""
     columns = [
-        Column(f"period {patch_name(p)}", _of_period(p, lambda h: h.excess))
+        _Column(f"period {patch_name(p)}", _of_period(p, lambda h: h.excess))
         for p in shown_patches(results)
     ]
     return _growth(results, columns, "harmonic excess (dB)")
@@ -168,19 +188,60 @@ def harmonic_growth(results: Results) -> Figure:
 @styled
 def seam_growth(results: Results) -> Figure:
     """Seams in dB at each step: those of the grid in use, and of the worst grid of each period."""
-    own = Column("the grid of each step", lambda part: part.seams)
-    worst = [
-        Column(f"worst grid of {patch_name(p)}", _of_period(p, lambda h: h.worst_seams))
+    columns = [_Column("the step's grid", lambda part: part.seams)]
+    columns += [
+        _Column(f"worst grid of {patch_name(p)}", _of_period(p, lambda h: h.worst_seams))
         for p in shown_patches(results)
     ]
-    return _growth(results, [own, *worst], "seams (dB)")
+    return _growth(results, columns, "seams (dB)")
 
 
-Curve = tuple[Estimate, ...]
+@styled
+def physics_constraints(results: Results) -> Figure:
+    """Deviation from each law: a column for each law, a row for each model."""
+    by_model = drawable(
+        results, lambda s: any(run.physics for run in s.runs), "physics constraints"
+    )
+    found, known = list(chain(*by_model.values())), looks(results)
+    constraints = part_names(found, lambda run: run.physics)
+    figure, grid = grid_of_panels(len(by_model), len(constraints), common=False)
+    for row, (name, own) in zip(grid, by_model.items(), strict=True):
+        for axes, constraint in zip(row, constraints, strict=True):
+            for index, s in enumerate(own):
+                seeds = [run.physics[constraint] for run in s.runs if constraint in run.physics]
+                plot_steps(axes, s.physics(constraint), seeds, known[s.schedule], index=index)
+            axes.set_title(text(f"{name}: {constraint}"))
+    for axes, constraint in zip(grid[0], constraints, strict=True):
+        fit_scale(axes, "y", [e.value for s in found for e in s.physics(constraint)])
+    for axes in grid[-1]:
+        axes.set(xlabel=step_label(results))
+    for axes in grid[:, 0]:
+        axes.set(ylabel="deviation / truth's own\n(0 = as the truth)")
+    add_legend(figure, schedule_handles([s.schedule for s in found], known))
+    return figure
+
+
+@styled
+def band_errors(results: Results) -> Figure:
+    """A panel for each model, a group of bars for each band, a bar for each schedule."""
+    by_model = drawable(results, lambda s: any(run.bsnmse for run in s.runs), "errors by band")
+    found, known = list(chain(*by_model.values())), looks(results)
+    bands = part_names(found, lambda run: run.bsnmse)
+    figure, grid = panels(len(by_model))
+    for axes, (name, own) in zip(grid, by_model.items(), strict=True):
+        _draw_bars(axes, own, bands, known)
+        axes.set_title(text(name))
+        axes.set_xticks(range(len(bands)), [text(band) for band in bands])
+        axes.set(xlabel="band of scales", ylabel="BSNMSE\n(1 = predicting nothing there)")
+        axes.grid(visible=False, axis="x")
+    fit_scale(grid[0], "y", [_estimate(s, band).value for s in found for band in bands])
+    schedules = dict.fromkeys(s.schedule for s in found)
+    add_legend(figure, [Swatch(label=text(n), **_fill(known[n])) for n in schedules])
+    return figure
 
 
 @dataclass(frozen=True)
-class Column:
+class _Column:
     """What a column of panels shows over the steps.
 
     Attributes:
@@ -193,98 +254,34 @@ class Column:
 
 
 def _of_period(patch: Patch, pick: Callable[[Harmonics], Curve]) -> Callable[[Run | Series], Curve]:
-    """A curve of the artifact of one period."""
+    """Picks a curve of the artifact of one period."""
 
     def of(part: Run | Series) -> Curve:
-        found = (
-            [part.harmonics(patch)]
-            if isinstance(part, Series)
-            else [h for h in part.harmonics if h.patch == patch]
-        )
-        return next((pick(h) for h in found if h is not None), ())
+        if isinstance(part, Series):
+            found = part.harmonics(patch)
+        else:
+            found = next((h for h in part.harmonics if h.patch == patch), None)
+        return () if found is None else pick(found)
 
     return of
 
 
-def _growth(results: Results, columns: Sequence[Column], label: str) -> Figure:
+def _growth(results: Results, columns: Sequence[_Column], label: str) -> Figure:
     """A row for each model, a line for each schedule."""
-    columns = [c for c in columns if any(c.pick(s) for s in series(results))]
-    found = [s for s in series(results) if any(column.pick(s) for column in columns)]
-    if not found:
-        raise NothingToDraw(f"no rollout has {label}")
-    known = looks(results)
-    names = [name for name in model_names(results) if any(s.model == name for s in found)]
-    figure, grid = grid_of_panels(len(names), len(columns))
-    for row, name in zip(grid, names, strict=True):
+    columns = [column for column in columns if any(map(column.pick, series(results)))]
+    by_model = drawable(results, lambda s: any(column.pick(s) for column in columns), label)
+    found, known = list(chain(*by_model.values())), looks(results)
+    figure, grid = grid_of_panels(len(by_model), len(columns))
+    for row, (name, own) in zip(grid, by_model.items(), strict=True):
         for axes, column in zip(row, columns, strict=True):
-            for index, s in enumerate(s for s in found if s.model == name and column.pick(s)):
+            for index, s in enumerate(s for s in own if column.pick(s)):
                 seeds = [column.pick(run) for run in s.runs]
                 plot_steps(axes, column.pick(s), seeds, known[s.schedule], index=index)
             axes.axhline(0.0, color="black", linewidth=0.8)
             axes.set_title(text(f"{name}, {column.title}"))
-            axes.set(xlabel=f"rollout step (dt = {domain_of(results).dt:g})")
-            axes.set(ylabel=label)
+            axes.set(xlabel=step_label(results), ylabel=label)
             axes.label_outer()
     add_legend(figure, schedule_handles([s.schedule for s in found], known))
-    return figure
-
-
-def shown_patches(results: Results) -> list[Patch]:
-    """Periods to draw, finest first; at most `MAX_PATCHES` of those that were followed."""
-    patches = dict.fromkeys(patch for s in series(results) for patch in s.patches)
-    return spread(sorted(patches, key=_size), MAX_PATCHES)
-
-
-def _size(patch: Patch) -> tuple[int, ...]:
-    return (patch,) if isinstance(patch, int) else patch
-
-
-@styled
-def physics_constraints(results: Results) -> Figure:
-    """Deviation from each law: a column for each law, a row for each model."""
-    found = [s for s in series(results) if any(run.physics for run in s.runs)]
-    if not found:
-        raise NothingToDraw("no rollout has physics constraints")
-    constraints = list(dict.fromkeys(name for s in found for run in s.runs for name in run.physics))
-    names = [name for name in model_names(results) if any(s.model == name for s in found)]
-    known = looks(results)
-    figure, grid = grid_of_panels(len(names), len(constraints), common=False)
-    for row, name in zip(grid, names, strict=True):
-        for axes, constraint in zip(row, constraints, strict=True):
-            own = [s for s in found if s.model == name]
-            for index, s in enumerate(own):
-                seeds = [run.physics[constraint] for run in s.runs if constraint in run.physics]
-                plot_steps(axes, s.physics(constraint), seeds, known[s.schedule], index=index)
-            axes.set_title(text(f"{name}: {constraint}"))
-    for axes, constraint in zip(grid[0], constraints, strict=True):
-        fit_scale(axes, "y", [e.value for s in found for e in s.physics(constraint)])
-    for axes in grid[-1]:
-        axes.set(xlabel=f"rollout step (dt = {domain_of(results).dt:g})")
-    for axes in grid[:, 0]:
-        axes.set(ylabel="deviation / truth's own\n(0 = as the truth)")
-    add_legend(figure, schedule_handles([s.schedule for s in found], known))
-    return figure
-
-
-@styled
-def band_errors(results: Results) -> Figure:
-    """A panel for each model, a group of bars for each band, a bar for each schedule."""
-    found = [s for s in series(results) if any(run.bsnmse for run in s.runs)]
-    if not found:
-        raise NothingToDraw("no rollout has errors by band")
-    bands = list(dict.fromkeys(band for s in found for run in s.runs for band in run.bsnmse))
-    names = [name for name in model_names(results) if any(s.model == name for s in found)]
-    known = looks(results)
-    figure, grid = panels(len(names))
-    for axes, name in zip(grid, names, strict=True):
-        _draw_bars(axes, [s for s in found if s.model == name], bands, known)
-        axes.set_title(text(name))
-        axes.set_xticks(range(len(bands)), [text(band) for band in bands])
-        axes.set(xlabel="band of scales", ylabel="BSNMSE\n(1 = predicting nothing there)")
-        axes.grid(visible=False, axis="x")
-    fit_scale(grid[0], "y", [_estimate(s, band).value for s in found for band in bands])
-    schedules = dict.fromkeys(s.schedule for s in found)
-    add_legend(figure, [Swatch(label=text(n), **_fill(known[n])) for n in schedules])
     return figure
 
 
@@ -303,13 +300,6 @@ def _draw_bars(
         )  # fmt: skip
 
 
-def reach(estimates: Sequence[Estimate]) -> np.ndarray:
-    """How far the intervals reach below and above the values, `(2, n)`; 0 where unknown."""
-    below = [e.value - e.low for e in estimates]
-    above = [e.high - e.value for e in estimates]
-    return np.nan_to_num(np.clip([below, above], 0, None), posinf=0.0)
-
-
 def _estimate(s: Series, band: str) -> Estimate:
     missing = Estimate(value=np.nan, low=np.nan, high=np.nan)
     return s.pooled(lambda run: run.bsnmse.get(band, missing))
@@ -320,3 +310,7 @@ def _fill(look: Look) -> dict:
     face = "white" if look.hollow else look.colour
     edge = look.colour if look.hollow else "white"
     return {"facecolor": face, "edgecolor": edge, "hatch": look.hatch}
+
+
+def _size(patch: Patch) -> tuple[int, ...]:
+    return (patch,) if isinstance(patch, int) else patch

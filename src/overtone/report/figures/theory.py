@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from overtone.domain import per_axis
+from overtone.files import replacing
 from overtone.schedules import Constant, Patch, Schedule
 from overtone.theory import (
     PHASE_LOCKED,
@@ -20,13 +22,16 @@ from overtone.theory import (
     lattice_union,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 COHERENT, WALKING = 2**1.5, 2**0.5
 """Twice the steps make a coherent error 4 times as large, a random walk 2 times, others not.
 
 These are the bounds between: by how much the peak of the second half must exceed the first's.
 """
 SIZE = 0.1, 0.6
-"""And how large they are at least, in units of n² and of n, n being the number of injections.
+"""Least peaks of the two, in units of n² and of n, n being the number of injections.
 
 Shifts are drawn, so a curve that is bounded, or a random walk, may rise for a while by chance.
 """
@@ -133,25 +138,35 @@ def verdict(found: Sequence[Harmonic]) -> str:
 
 
 def draw(found: Sequence[Harmonic], schedule: Schedule, out: str | Path) -> Path:
-    """Draw expected energies over the steps, and the exponents of growth.
+    """Write the picture of `growth_figure` to a file."""
+    path = Path(out)
+    figure = growth_figure(found, schedule)
+    with replacing(path) as scratch:
+        figure.savefig(scratch, dpi=130, format=path.suffix[1:] or "png")
+    return path
+
+
+def growth_figure(found: Sequence[Harmonic], schedule: Schedule) -> Figure:
+    """Expected energies over the steps, and their peaks with the exponents of growth.
 
     Args:
         found: what `harmonics` found.
         schedule: for the title.
-        out: the picture's file.
     """
+    # Harmonics are also told without a picture, and importing matplotlib takes long.
     import matplotlib
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
+    from overtone.report.style import FIELD_COLOURS, new_figure
 
+    colours = matplotlib.colormaps[FIELD_COLOURS]
     waves = [harmonic for harmonic in found if any(harmonic.frequency)] or list(found)
     groups = list(dict.fromkeys(harmonic.patches for harmonic in waves))
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+    figure = new_figure(11, 4.4)
+    left, right = figure.subplots(1, 2)
     steps = range(1, len(waves[0].energy) + 1)
     for number, harmonic in enumerate(waves):
         group = groups.index(harmonic.patches)
-        shade = plt.get_cmap("viridis")(0.85 * group / max(len(groups) - 1, 1))
+        shade = colours(0.85 * group / max(len(groups) - 1, 1))
         first = next(h for h in waves if h.patches == harmonic.patches) is harmonic
         label = f"patch {harmonic.excited_by}" if first else None
         # What cancels has no place on a log scale.
@@ -172,11 +187,7 @@ def draw(found: Sequence[Harmonic], schedule: Schedule, out: str | Path) -> Path
     right.set(xlabel="harmonic (cycles per cell)", yscale="log", ylim=limits)
     right.set_ylabel("peak of E|e|², and its exponent of growth")
     figure.suptitle(f"Schedule {schedule}: growth of patch harmonics in the linear error model")
-    path = Path(out)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
-    return path
+    return figure
 
 
 def _along_axes(patches: Sequence[Patch], ndim: int) -> list[Frequency]:
