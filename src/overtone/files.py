@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import glob
 import hashlib
 import os
 import secrets
 import shutil
-import tempfile
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Protocol
 
 BLOCK = 1 << 20
+ABANDONED = 24 * 3600
+"""Seconds after which an unfinished folder is no longer anybody's."""
+LINUX = sys.platform == "linux"
 
 
 @contextmanager
@@ -24,11 +31,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.parent / f".{path.name}-{secrets.token_hex(4)}.tmp"
+    scratch = _scratch(path)
     try:
         yield scratch
-        with scratch.open("rb") as written:
-            os.fsync(written.fileno())
+        _sync(scratch)
         scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
@@ -38,22 +44,105 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """A temporary, hidden folder beside `path`, renamed to it if all goes well.
 
-    An older folder of that name goes away only when the new one is in place.
+    An older folder of that name stays until the new one is complete and on the disk, and goes only
+    when the new one is in its place, whatever fails or is killed in between; see `put_in_place`.
+
+    A process that is killed can't tidy up: its hidden folder stays. The next call for the same
+    `path` removes those that nobody has touched for a day, so they don't pile up, and a process
+    that is still writing keeps its own.
     """
+    path = path.resolve()  # of a link, what it points to is replaced
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    old = None
+    restore_folder(path)
+    _remove_leftovers(path)
+    scratch = _scratch(path)
+    scratch.mkdir()
     try:
         yield scratch
-        scratch.chmod(0o755)
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-            os.replace(path, old)
-        os.replace(scratch, path)
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
+        put_in_place(scratch, path)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def put_in_place(scratch: Path, path: Path) -> None:
+    """Give a finished folder its name, after all of it is on the disk; an older one there goes.
+
+    Linux exchanges the two names in one step, so that there is a complete folder at `path` at any
+    moment. Where the system or the file system can't, the older one is first put aside under a
+    hidden name. If the process is killed just then, `restore_folder` brings it back.
+
+    Args:
+        scratch: the folder, beside `path`.
+        path: its name from now on.
+    """
+    for entry in (*scratch.rglob("*"), scratch):
+        _sync(entry)
+    if not path.is_dir():
+        scratch.rename(path)
+    elif not _exchange(scratch, path):
+        _exchange_in_steps(scratch, path)
+    _sync(path.parent)
+    shutil.rmtree(scratch, ignore_errors=True)  # what had the name before
+
+
+def restore_folder(path: Path) -> None:
+    """Bring back the folder `path` if a killed process had put it aside; else do nothing."""
+    path = path.resolve()
+    if _aside(path).is_dir() and not path.exists():
+        _aside(path).rename(path)
+
+
+def _exchange_in_steps(one: Path, other: Path) -> None:
+    """Swap two names by way of a third, under which `restore_folder` finds the second again."""
+    other.rename(_aside(other))
+    try:
+        one.rename(other)
+    except BaseException:
+        restore_folder(other)
+        raise
+    _aside(other).rename(one)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two names in one step; False where that can't be done and nothing was."""
+    swap = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if LINUX else None
+    if swap is None:
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of <fcntl.h> and <stdio.h>
+    if swap(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):  # an old kernel, or a network's disk
+        return False
+    raise OSError(code, os.strerror(code), str(one), None, str(other))
+
+
+def _scratch(path: Path) -> Path:
+    return path.parent / f".{path.name}-{secrets.token_hex(4)}.tmp"
+
+
+def _aside(path: Path) -> Path:
+    """Where a folder is while another takes its name."""
+    return path.parent / f".{path.name}-replaced.tmp"
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what killed processes left of older folders and of unfinished ones."""
+    shutil.rmtree(_aside(path), ignore_errors=True)
+    # Eight digits and no more: names that begin with this one have leftovers of their own.
+    for scratch in path.parent.glob(f".{glob.escape(path.name)}-{'[0-9a-f]' * 8}.tmp"):
+        with suppress(FileNotFoundError):  # somebody else was faster
+            if scratch.is_dir() and time.time() - scratch.stat().st_mtime > ABANDONED:
+                shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names, is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def cache_dir() -> Path:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from overtone.errors import CheckpointError, suggest
-from overtone.files import replacing_folder, sha256
+from overtone.files import replacing_folder, restore_folder, sha256
 from overtone.models.compat import modern_config, modern_weights
 from overtone.version import __version__
 
@@ -114,13 +114,16 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], path: str | Pa
 def find_model(path: str | Path) -> Path:
     """The model folder itself: of a training run's folder, its best model or else its last.
 
-    What is no path here may be the name of a model that comes with the package.
+    What is no path here may be the name of a model that comes with the package. A folder that a
+    killed process was just replacing is brought back first.
     """
     path = Path(path)
+    restore_folder(path)
     if not path.exists():
         return pretrained_folder(path) or path
     if not (path / WEIGHTS).exists():
         for name in ("best", "last"):
+            restore_folder(path / name)
             if (path / name / WEIGHTS).exists():
                 return path / name
     return path

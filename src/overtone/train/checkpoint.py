@@ -14,7 +14,6 @@ safetensors form, and any number of ranks can read it again. Nothing is ever unp
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
@@ -26,7 +25,7 @@ import torch.distributed.checkpoint as dcp
 from torch import Tensor
 
 from overtone.errors import CheckpointError
-from overtone.files import sha256
+from overtone.files import put_in_place, sha256
 from overtone.train.parallel import Ranks
 
 MARKER = "COMPLETE"
@@ -138,7 +137,7 @@ class Checkpoints:
             if path != newest:
                 (path / MARKER).unlink()  # a half-removed one must not look complete
                 shutil.rmtree(path, ignore_errors=True)
-        for path in self.folder.glob(f".{PREFIX}*.part"):
+        for path in self.folder.glob(f".{PREFIX}*"):  # what was not finished, or put aside
             shutil.rmtree(path, ignore_errors=True)
 
     def _agree(self, failure: str, update: int) -> None:
@@ -160,23 +159,8 @@ def _finish(scratch: Path, final: Path, state: Mapping[str, Any]) -> None:
     digests = {file.relative_to(scratch).as_posix(): sha256(file) for file in files}
     content = {**state, "sha256": digests}
     (scratch / "state.json").write_text(json.dumps(content, indent=2) + "\n")
-    for file in scratch.rglob("*"):
-        _sync(file)
     (scratch / MARKER).write_text("")
-    _sync(scratch / MARKER)
-    _sync(scratch)
-    if final.exists():
-        shutil.rmtree(final)
-    scratch.replace(final)
-    _sync(final.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    put_in_place(scratch, final)
 
 
 def _verified_state(path: Path) -> dict[str, Any]:
