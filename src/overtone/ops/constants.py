@@ -1,22 +1,53 @@
-"""Tensors that depend on plain numbers alone: made once, in float64, and kept.
+"""Tensors that depend on plain numbers alone: made once, in float64, and kept while there is room.
 
-Resize matrices, position tables and boundary markers are such constants. They are no part of a
-model's state: nothing to save, to move or to train. A compiled graph can't look into the store, so
-there they are made on the spot.
+Resize matrices, position tables, masks and boundary markers are such constants. They are no part of
+a model's state: nothing to save, to move or to train. Their errors would be errors of every
+prediction, so they are made in float64, and `full_precision` keeps autocast away from the products
+that they are used in.
 
-Full precision where it costs nothing.
+What was not used for longest makes room when all together exceed `MAX_BYTES`. A compiled graph
+can't look into the store, so there they are made on the spot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from itertools import count
+from threading import Lock
 from typing import Any
 
 import torch
 from torch import Tensor
 
-_kept: dict[tuple[Any, ...], Tensor] = {}
+MAX_BYTES = 256 * 2**20
+"""Of all that is kept: what several models need in 2D, or the markers of a hundred shifts of a grid
+of 64³ cells with open sides."""
+
+_clock = count()
+"""Ticks with every use."""
+
+
+class Entry:
+    """A constant that is kept.
+
+    Attributes:
+        tensor: the constant.
+        num_bytes: memory that it holds on to.
+        used: the tick of its last use.
+    """
+
+    __slots__ = ("num_bytes", "tensor", "used")
+
+    def __init__(self, tensor: Tensor):
+        self.tensor, self.used = tensor, next(_clock)
+        # Of a view, all that it is a view of; tensors on meta have a size but no memory.
+        self.num_bytes = 0 if tensor.is_meta else tensor.untyped_storage().nbytes()
+
+
+_kept: dict[tuple[Any, ...], Entry] = {}
+_lock = Lock()
+"""Held by whoever adds or removes. Looking up needs none: a thread sees an entry or does not."""
 
 
 def constant(
@@ -36,11 +67,27 @@ def constant(
     if torch.compiler.is_compiling():
         return make(*arguments).to(device, dtype)
     key = (make, arguments, device, dtype)
-    if key not in _kept:
-        # Out of reach of autograd, inference mode and any default device that the caller has set.
-        with torch.inference_mode(False), torch.no_grad(), torch.device("cpu"):
-            _kept[key] = make(*arguments).to(device, dtype)
-    return _kept[key]
+    entry = _kept.get(key)
+    if entry is not None:
+        entry.used = next(_clock)
+        return entry.tensor
+    # Out of reach of autograd, inference mode and any default device that the caller has set.
+    with torch.inference_mode(False), torch.no_grad(), torch.device("cpu"):
+        tensor = make(*arguments).to(device, dtype)
+    _keep(key, Entry(tensor))
+    return tensor
+
+
+def _keep(key: tuple[Any, ...], entry: Entry) -> None:
+    """Add a constant and remove others until all have room; one that never has is not kept."""
+    if entry.num_bytes > MAX_BYTES:
+        return
+    with _lock:
+        _kept[key] = entry
+        excess = sum(other.num_bytes for other in _kept.values()) - MAX_BYTES
+        while excess > 0:
+            oldest = min(_kept, key=lambda other: _kept[other].used)
+            excess -= _kept.pop(oldest).num_bytes
 
 
 def full_precision(x: Tensor) -> AbstractContextManager[object]:
