@@ -222,6 +222,23 @@ def test_a_batch_needs_one_grid(make_folder, tmp_path, make_header, make_values)
         collate([a[0], whole[0]])
 
 
+def test_a_batch_needs_one_dt_and_one_extent(tmp_path, make_header, make_values):
+    headers = {
+        "first": make_header(),
+        "slower": make_header(dt=0.5),
+        "wider": Header("toy", (6, 8), (3.0, 2.0), "periodic", 0.25),
+        "rounded": make_header(dt=0.25 * (1 + 1e-6)),
+    }
+    for name, header in headers.items():
+        write_well(tmp_path / f"{name}.hdf5", make_values(), header)
+    first, *others = (WellFolder(tmp_path / f"{name}.hdf5")[0] for name in headers)
+    with pytest.raises(ot.DataError, match=r"dt is 0.5; .* first is 0.25.* a folder for each"):
+        collate([first, first, others[0]])
+    with pytest.raises(ot.DataError, match=r"extent is \(3.0, 2.0\); .* first is \(1.5, 2.0\)"):
+        collate([first, others[1]])
+    assert collate([first, others[2]])[0].domain == first[0].domain
+
+
 def test_indices(make_folder):
     data = WellFolder(make_folder()[0])
     assert torch.equal(data[-1][0].fields, data[len(data) - 1][0].fields)

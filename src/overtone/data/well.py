@@ -34,6 +34,10 @@ Item = tuple[Window, Tensor]
 """A window `(T, C, *space)` and its target `(horizon, C, *space)`."""
 
 
+SAME = 1e-3
+"""Relative difference up to which dt and extent are equal but for rounding, as for models."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where an item comes from.
@@ -288,24 +292,33 @@ class WellFolder(Dataset[Item]):
 def collate(items: Sequence[Item]) -> Item:
     """Make a batch: window `(B, T, C, *space)` and target `(B, horizon, C, *space)`.
 
-    Grids, fields and boundaries must agree. The batch has the first item's extent and dt.
+    All windows must live on the same domain, up to rounding of extent and dt.
     """
     windows, targets = zip(*items, strict=True)
     domain = windows[0].domain
     for window in windows:
-        other = window.domain
-        if other is not domain and (other.shape, other.fields, other.boundaries) != (
-            domain.shape,
-            domain.fields,
-            domain.boundaries,
-        ):
-            raise DataError(f"a batch can't hold both {domain} and {other}; batch them apart")
+        if window.domain is not domain:
+            _require_same_domain(window.domain, domain)
     if len({target.shape for target in targets}) > 1:
         raise DataError(
             f"targets have {sorted({len(target) for target in targets})} frames; trajectories of "
             "different length can't be in one batch. Use batches of one"
         )
     return Window(default_collate([w.fields for w in windows]), domain), default_collate([*targets])
+
+
+def _require_same_domain(given: Domain, expected: Domain) -> None:
+    for what in ("shape", "fields", "boundaries"):
+        if getattr(given, what) != getattr(expected, what):
+            raise DataError(f"a batch can't hold both {expected} and {given}; batch them apart")
+    for what in ("dt", "extent"):
+        own, first = getattr(given, what), getattr(expected, what)
+        if not np.allclose(own, first, rtol=SAME, atol=0):
+            raise DataError(
+                f"a batch has windows whose {what} is {own}; that of the first is {first}, and a "
+                f"model is called with one {what} for all of them. Use one {what} at a time, e.g. "
+                "a folder for each; `overtone data check` lists the files that differ"
+            )
 
 
 def _select(
