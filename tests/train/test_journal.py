@@ -1,7 +1,4 @@
-"""metrics.jsonl.
-
-`overtone info RUN`.
-"""
+"""What is written to metrics.jsonl, and what `overtone info RUN` makes of it."""
 
 import io
 import json
@@ -71,6 +68,41 @@ def test_a_run_is_described_from_its_folder(small, tmp_path):
     assert rows["checkpoints"] == "update-00000008, update-00000012"
     (tmp_path / "run/summary.json").unlink()
     assert "without notice" in describe(tmp_path / "run")["status"]
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "best"),
+    [
+        ([0.5, 0.4, None], "patch 4: 0.2000, cycle: 0.4000 at update 2"),
+        ([None, 0.4, 0.5], "patch 4: 0.2000, cycle: 0.4000 at update 2"),
+        ([None, None, None], "none: every validation blew up"),
+    ],
+)
+def test_a_validation_that_blew_up_is_never_the_best(small, tmp_path, rollouts, best):
+    """The next-step error of such a one may still be the lowest of all."""
+    rows = described(small(), tmp_path, [0.3, 0.2, 0.1], rollouts)
+    assert rows["best"] == best
+    if rollouts[-1] is None:
+        assert rows["validation VRMSE"] == "patch 4: 0.1000, cycle: blew up at update 3"
+
+
+def test_without_rollouts_the_next_step_decides(small, tmp_path):
+    config = small(valid__rollout_steps=0)
+    rows = described(config, tmp_path, [None, 0.2, 0.3], [None] * 3)
+    assert rows["best"] == "patch 4: 0.2000 at update 2"
+    assert rows["validation VRMSE"] == "patch 4: 0.3000 at update 3"
+
+
+def described(config, folder, errors, rollouts):
+    """What `overtone info` says of a run with these validations."""
+    lines = [
+        {"kind": "valid", "update": update, "vrmse": {"4": error}, "rollout": rollout,
+         "patches": {"4": update}}
+        for update, (error, rollout) in enumerate(zip(errors, rollouts, strict=True), start=1)
+    ]  # fmt: skip
+    (folder / "config.json").write_text(config.model_dump_json())
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return describe(folder)
 
 
 def test_another_folder_is_refused(tmp_path):

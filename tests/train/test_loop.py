@@ -1,6 +1,8 @@
 """The loop overfits, whatever the model is made of."""
 
 import io
+import json
+import math
 
 import pytest
 import torch
@@ -12,14 +14,14 @@ from overtone.models.flops import call_flops
 from overtone.models.storage import load_folder
 from overtone.train.config import OptimizerConfig, TrainConfig, change
 from overtone.train.console import Display
-from overtone.train.journal import read_journal
+from overtone.train.journal import describe, read_journal
 from overtone.train.loop import Parts, Trainer, update_flops
 from overtone.train.objective import choices, losses
 from overtone.train.parallel import Ranks
 from overtone.train.recipes import recipe
 from overtone.train.run import make_model, read, train
 from overtone.train.state import learning_rate, make_optimizer
-from overtone.train.validate import Validator
+from overtone.train.validate import Validation, Validator
 
 SHAPES = {1: (32,), 2: (16, 8), 3: (8, 4, 8)}
 UPDATES = 600
@@ -120,6 +122,34 @@ def test_a_flexified_model_trains_and_leaves_its_weights(small, tmp_path):
     again.load_state_dict(weights)
     window = ot.Window(data[0][0].fields.unsqueeze(0), data.domain)
     assert torch.equal(again.eval()(window, 4), model.eval()(window, 4))
+
+
+@pytest.mark.parametrize(
+    ("scores", "best", "kept"),
+    [
+        ([math.inf, math.nan, 0.5, math.inf, 0.4, math.nan], 0.4, 5),
+        ([math.inf, 0.5, math.nan, math.inf], 0.5, 2),
+        ([math.nan, math.inf], None, 2),
+    ],
+)
+def test_what_blew_up_is_kept_only_while_there_is_nothing_else(
+    small, tmp_path, monkeypatch, scores, best, kept
+):
+    found = iter(scores)
+    monkeypatch.setattr(
+        Validator, "__call__", lambda *_: Validation({"4": 0.1, "8": 0.1}, next(found))
+    )
+    text = io.StringIO()
+    config = small(train__updates=len(scores), valid__every=1)
+    train(config, tmp_path / "run", console=Console(file=text, width=200))
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    assert (summary["best"], summary["best_update"]) == (best, kept if best else 0)
+    assert load_folder(tmp_path / "run/best")[1]["training"]["updates"] == kept
+    marked = [line for line in text.getvalue().splitlines() if "best so far" in line]
+    assert not any("inf" in line or "nan" in line for line in marked)
+    assert bool(marked) == (best is not None)
+    said = describe(tmp_path / "run")["best"]
+    assert f"at update {kept}" in said if best else said == "none: every validation blew up"
 
 
 def test_recomputed_activations_give_the_same_curve(small, tmp_path):

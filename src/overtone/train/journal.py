@@ -1,9 +1,11 @@
-"""Numbers of a run: one JSON object a line, and whatever shows curves.
+"""The numbers of a run: written while it trains, and read again to say how far it got.
 
-`metrics.jsonl` is always written. A resumed run drops lines behind its checkpoint first, so that
-the file reads as if nothing had happened.
+`metrics.jsonl` is always written, one JSON object a line; whatever shows curves may get the same
+numbers. A resumed run drops lines behind its checkpoint first, so that the file reads as if nothing
+had happened. What `overtone info RUN` prints is made of that file and the run's configuration.
 
-What a run is and how far it got, from its folder alone.
+JSON knows no infinity, so an error that blew up is null. So is the rollout of a run that makes
+none, which `valid.rollout_steps` tells apart.
 """
 
 from __future__ import annotations
@@ -144,9 +146,11 @@ def describe(folder: str | Path) -> dict[str, str]:
         rows["PFLOP"] = f"{last['flops'] / 1e15:.3g}"
         rows["loss"] = f"{train[0]['loss']:.4g} at first, {last['loss']:.4g} now"
     if valid:
-        rows["validation VRMSE"] = f"{_errors(valid[-1])} at update {valid[-1]['update']:,}"
-        best = min(valid, key=_score)
-        rows["best"] = f"{_errors(best)} at update {best['update']:,}"
+        rolls = config.valid.rollout_steps > 0
+        rows["validation VRMSE"] = _errors(valid[-1], rolls)
+        best = min(valid, key=lambda line: _score(line, rolls))
+        blew_up = math.isinf(_score(best, rolls))
+        rows["best"] = "none: every validation blew up" if blew_up else _errors(best, rolls)
         rows["updates of each patch"] = _pairs(valid[-1]["patches"])
     rows["checkpoints"] = ", ".join(_checkpoints(folder)) or "none"
     return rows
@@ -177,18 +181,23 @@ def _checkpoints(folder: Path) -> list[str]:
     return sorted(path.parent.name for path in folder.glob("checkpoints/*/COMPLETE"))
 
 
-def _score(line: dict[str, Any]) -> float:
-    """As `Validation.score`; a blow-up is null in the file."""
-    if line["rollout"] is not None:
-        return line["rollout"]
-    errors = [float("inf") if x is None else x for x in line["vrmse"].values()]
-    return sum(errors) / len(errors)
+def _score(line: dict[str, Any], rolls: bool) -> float:
+    """As `Validation.score`; infinite if a rollout was made and is null in the file."""
+    if rolls or line["rollout"] is not None:
+        return _number(line["rollout"])
+    return sum(map(_number, line["vrmse"].values())) / len(line["vrmse"])
 
 
-def _errors(line: dict[str, Any]) -> str:
+def _errors(line: dict[str, Any], rolls: bool) -> str:
     errors = {f"patch {patch}": error for patch, error in line["vrmse"].items()}
-    cycle = {} if line["rollout"] is None else {"cycle": line["rollout"]}
-    return _pairs({k: "blew up" if v is None else f"{v:.4f}" for k, v in (errors | cycle).items()})
+    if rolls or line["rollout"] is not None:
+        errors["cycle"] = line["rollout"]
+    said = _pairs({k: "blew up" if v is None else f"{v:.4f}" for k, v in errors.items()})
+    return f"{said} at update {line['update']:,}"
+
+
+def _number(value: float | None) -> float:
+    return math.inf if value is None else value
 
 
 def _pairs(values: dict[str, Any]) -> str:

@@ -253,16 +253,21 @@ class Trainer:
             self._judge(journal, display)
 
     def _judge(self, journal: Journal | None, display: Display) -> None:
-        """Measure the weights in place, and keep them if they are the best so far."""
+        """Measure the weights in place, and keep them if they are the best so far.
+
+        Weights that blow up are never the best, but are kept as long as there are no others.
+        """
         began = time.monotonic()
         found = self.parts.validator(self.model)
         progress = self.progress
-        better = progress.best is None or found.score < progress.best
+        best = math.inf if progress.best is None else progress.best
+        better = found.score < best
         if better:
             progress.best, progress.best_update, progress.stale = found.score, progress.update, 0
-            self._keep("best", found)
         else:
             progress.stale += 1
+        if better or progress.best is None:
+            self._keep("best", found)
         if self.done >= 1:
             self._keep("last", found)
         if journal is not None:

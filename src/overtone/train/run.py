@@ -317,11 +317,13 @@ def _summarise(trainer: Trainer, status: str, folder: Path) -> None:
 def _rows(trainer: Trainer, folder: Path) -> list[tuple[str, str]]:
     progress = trainer.progress
     counts = ", ".join(f"{patch}: {count}" for patch, count in progress.patches.items())
-    best = "none yet" if progress.best is None else f"{progress.best:.4f}"
+    best = "none yet"
+    if progress.best is not None:
+        best = f"{progress.best:.4f} at update {progress.best_update:,}"
     return [
         ("updates", f"{progress.update:,} of {trainer.config.num_updates:,} ({counts})"),
         ("time", duration(progress.seconds)),
         ("PFLOP", f"{progress.flops / 1e15:.3g}"),
-        ("best validation score", f"{best} at update {progress.best_update:,}"),
+        ("best validation score", best),
         ("folder", str(folder)),
     ]
