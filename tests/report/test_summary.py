@@ -3,8 +3,11 @@
 import math
 
 import pytest
+import torch
 
+from overtone.domain import Domain
 from overtone.evaluate.results import Estimate
+from overtone.evaluate.tally import Tally
 from overtone.report.summary import interval, number, sentences
 
 
@@ -58,6 +61,30 @@ def test_a_blow_up_is_not_ranked(make_model, make_results):
     assert "csm with schedule 16 has the lowest VRMSE" in said
     assert "bad with schedule 4 (step 6)" in said
     assert "1 of 2 rollouts turned non-finite" in said
+
+
+def test_what_is_said_of_the_means_of_a_blow_up_is_how_they_are_computed(
+    make_model, make_results, alter_run
+):
+    steps, early = 12, 10
+    domain = Domain((8,), (1.0,), "periodic", ("a",), 0.1)
+    tally = Tally(domain, 2, steps, (), seed=0)
+    for step in range(1, steps + 1):
+        rows = [0, 1] if step < 11 else [0]  # the second one blows up at step 11
+        truth = torch.randn(len(rows), 1, 8)
+        error = torch.tensor([[1.0], [3.0]])[rows]
+        tally.record(step, rows, truth, truth, error)
+    tally.lose(11)
+    numbers = {"vrmse_all": tally.vrmse_up_to(steps), "vrmse_10": tally.vrmse_up_to(early)}
+    bad = alter_run(
+        make_model("bad", None, ["4"]), vrmse=tally.vrmse, blow_up=tally.blow_up, **numbers
+    )
+    said = " ".join(sentences(make_results([make_model(), bad])))
+    assert "means over steps are infinite, shown as –, where they include that step" in said
+    assert interval(numbers["vrmse_all"]) == "–"
+    assert number(numbers["vrmse_10"].value) == "2.00"
+    assert "curves are, at each step, means over the trajectories that are left" in said
+    assert [error.value for error in tally.vrmse[9:]] == [2.0, 1.0, 1.0]
 
 
 def test_artifacts(make_results):

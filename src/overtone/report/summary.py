@@ -181,9 +181,10 @@ def _blow_ups(results: Results, found: Sequence[Series]) -> Iterator[str]:
         listed = ", ".join(f"{_name(s)} (step {s.blow_up})" for s in blown[:6])
         more = f" and {len(blown) - 6} more" if len(blown) > 6 else ""
         yield (
-            f"{len(blown)} of {len(found)} rollouts turned non-finite before step "
-            f"{results.steps}, first at the step in brackets: {listed}{more}. They are not ranked, "
-            "and their means are over the steps and trajectories that remained."
+            f"{len(blown)} of {len(found)} rollouts turned non-finite within {results.steps} "
+            f"steps, first at the step in brackets: {listed}{more}. They are not ranked. Their "
+            "means over steps are infinite, shown as –, where they include that step; their curves "
+            "are, at each step, means over the trajectories that are left."
         )
 
 
