@@ -43,14 +43,6 @@ DOMAIN = ot.Domain(
 FRAMES = 6
 SEED = 0
 
-# A public implementation with the same blocks: full attention, patch 4, the same setting, on a
-# core whose float32 matmul peak is given in FLOP/s.
-REFERENCE: dict[str, Any] = {
-    "matmul_peak_flops": 89e9,
-    "forward": {"cpu_seconds": 8.0},
-    "train": {"cpu_seconds": 25.0, "peak_memory_bytes": 8.7e9},
-}
-
 
 @dataclass(frozen=True)
 class Case:
@@ -143,20 +135,7 @@ def run_apart(case: Case, repeats: int) -> dict[str, Any]:
         return pool.apply(measure, (case, repeats))
 
 
-def compare(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """How many times less than the reference a call needs; seconds at equal matmul peak."""
-    ratios = {}
-    for row in rows:
-        if (row["processor"], row["tokenizer"], row["patch"]) != ("vit", "csm", 4):
-            continue
-        scale = REFERENCE["matmul_peak_flops"] / row["matmul_peak_flops"]
-        for name, value in REFERENCE.get(row["mode"], {}).items():
-            ratio = value / row[name] * (scale if name == "cpu_seconds" else 1)
-            ratios[f"{row['mode']} {name} ({row['malloc']} malloc)"] = ratio
-    return ratios
-
-
-def show(rows: list[dict[str, Any]], ratios: dict[str, float]) -> None:
+def show(rows: list[dict[str, Any]]) -> None:
     table = Table(title="7m, 128x256, six frames, batch 1, one core")
     labels = ("processor", "tokenizer", "patch", "mode", "malloc")
     for column in (*labels, "CPU s", "GB", "GFLOP", "% of peak"):
@@ -170,8 +149,6 @@ def show(rows: list[dict[str, Any]], ratios: dict[str, float]) -> None:
             f"{100 * row['share_of_peak']:.0f}",
         )
     Console().print(table)
-    for name, ratio in ratios.items():
-        Console().print(f"reference / ours, {name}: {ratio:.2f}")
 
 
 def cases(quick: bool) -> list[Case]:
@@ -190,15 +167,12 @@ def main() -> None:
     options = parser.parse_args()
     repeats = 1 if options.quick else options.repeats
     rows = [run_apart(c, repeats) for c in track(cases(options.quick), description="measuring")]
-    ratios = compare(rows)
-    show(rows, ratios)
+    show(rows)
     content = {
         "command": "python benchmarks/step.py",
         "seed": SEED,
         "config": {"size": "7m", "shape": DOMAIN.shape, "frames": FRAMES, "batch": 1, "threads": 1},
         "machine": machine(),
-        "reference": REFERENCE,
-        "reference_over_ours": ratios,
         "runs": rows,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
