@@ -9,6 +9,7 @@ import torch
 
 import overtone as ot
 from overtone.baselines import BASELINES, find
+from overtone.models.processors import PROCESSORS
 
 # Of the paper's comparisons on shear flow: four fields, six frames, 128 x 256 cells.
 MILLIONS = {
@@ -66,6 +67,12 @@ def test_every_baseline_has_both_sizes_with_the_same_options():
         assert kind.name == name
         assert set(kind.sizes) == {"paper", "mini"}
         assert set(kind.sizes["paper"]) == set(kind.sizes["mini"])
+
+
+def test_no_name_of_a_model_means_two_things():
+    """`model.name` of a recipe is looked up in all of them."""
+    names = [*PROCESSORS, "cvit", *BASELINES]
+    assert len(names) == len(set(names))
 
 
 def test_options_override_single_numbers(make_domain):

@@ -11,11 +11,13 @@ from rich.console import Console
 from safetensors.torch import load_file
 
 import overtone as ot
+from overtone.baselines import Baseline, find
 from overtone.data import WellFolder
 from overtone.errors import ConfigError, OvertoneError
 from overtone.normalize import change_share, typical_pace
+from overtone.train.config import change, parse_pairs
 from overtone.train.journal import read_journal
-from overtone.train.run import train
+from overtone.train.run import make_model, train
 
 QUIET = Console(file=io.StringIO())
 
@@ -255,6 +257,19 @@ def test_a_baseline_trains_and_loads_by_name(small, tmp_path):
     assert train(config, tmp_path / "run", resume=True, console=QUIET).status == "finished"
     with pytest.raises(ConfigError, match="no model 'unit' .did you mean 'unet'"):
         train(small(model__name="unit", **NO_NUMBERS), tmp_path / "other", console=QUIET)
+
+
+def test_a_baseline_that_shares_its_mixing_with_a_processor_is_the_baseline(small, tmp_path):
+    pairs = ["model.name=afno_net", "model.size=mini", "train.updates=2", "valid.every=2"]
+    config = change(small(**NO_NUMBERS), parse_pairs(pairs))
+    train(config, tmp_path / "run", console=QUIET)
+    model = ot.load(tmp_path / "run")
+    assert isinstance(model, Baseline)
+    assert (model.name, type(model)) == ("afno_net", find("afno_net"))
+    lines = read_journal(tmp_path / "run/metrics.jsonl")
+    assert [line["update"] for line in lines if line["kind"] == "train"] == [1, 2]
+    domain = ot.Domain((64,), (1.0,), "periodic", ("a",))
+    assert isinstance(make_model(small(model__name="afno").model, domain), ot.Emulator)
 
 
 def test_cvit_trains_and_loads(small, tmp_path):
