@@ -1,9 +1,14 @@
-"""Progress bars with the time that is left."""
+"""How far something is: who is told, and bars with the time that is left."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+Tick = Callable[[int, int, str], None]
+"""Called with what is done, what there is to do and what is going on."""
 
 
 def bars(console: Console | None = None, *, transient: bool = False) -> Progress:

@@ -3,7 +3,7 @@
 import pytest
 
 from overtone.errors import ConfigError
-from overtone.train.slurm import Job, _resources, submit
+from overtone.train.slurm import SlurmTask, _resources, submit
 
 
 def test_resources_come_from_the_environment():
@@ -23,6 +23,6 @@ def test_without_slurm_the_error_says_so(small, tmp_path):
 
 
 def test_a_job_that_is_preempted_asks_to_be_resumed(small, tmp_path):
-    job = Job(small().model_dump_json(), str(tmp_path / "run"))
-    again = job.checkpoint()
-    assert again.function is job
+    task = SlurmTask(small().model_dump_json(), str(tmp_path / "run"))
+    again = task.checkpoint()
+    assert again.function is task

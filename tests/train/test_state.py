@@ -9,7 +9,7 @@ from torch import nn
 from overtone.train.config import OptimizerConfig
 from overtone.train.state import (
     Average,
-    Progress,
+    RunProgress,
     learning_rate,
     make_optimizer,
     optimizer_steps,
@@ -80,5 +80,5 @@ def test_a_restored_optimizer_goes_on_alike(kind):
 
 
 def test_progress_survives_json():
-    progress = Progress(update=3, seconds=1.5, patches={"4": 2}, best=math.pi)
+    progress = RunProgress(update=3, seconds=1.5, patches={"4": 2}, best=math.pi)
     assert restore_progress({**progress.to_dict(), "more": 1}) == progress

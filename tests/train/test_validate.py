@@ -8,7 +8,7 @@ import torch
 from overtone.data import WellFolder
 from overtone.train.config import ValidConfig
 from overtone.train.parallel import Ranks
-from overtone.train.validate import Validation, Validator, spread
+from overtone.train.validate import Validation, Validator, evenly_spaced
 
 ALONE = Ranks(0, 1, torch.device("cpu"))
 
@@ -37,7 +37,7 @@ def test_errors_equal_a_plain_computation(waves):
     measure = validator(waves, batch=2, rollout_steps=4)
     found = measure(Persistence())
     data, expected = measure.windows, []
-    for index in spread(len(data), 5):
+    for index in evenly_spaced(len(data), 5):
         window, target = data[index]
         last, true = window.fields[-1, 0], target[0, 0]
         expected.append(((last - true).square().mean() / (true.var() + 1e-7)).sqrt().item())
@@ -71,6 +71,6 @@ def test_the_model_stays_in_its_mode(waves):
 
 @pytest.mark.parametrize(("num", "wanted"), [(10, 4), (3, 8), (1, 1), (100, 100)])
 def test_indices_are_spread_evenly(num, wanted):
-    found = spread(num, wanted)
+    found = evenly_spaced(num, wanted)
     assert len(set(found)) == min(num, wanted)
     assert (found[0], found[-1]) == (0, num - 1) if len(found) > 1 else found == [0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,14 @@ from overtone.data.location import SPLITS, STATS, Location, split_counts
 from overtone.data.stats import write_stats
 from overtone.data.writer import Header, Storage, WellWriter
 from overtone.errors import DataError, OvertoneError, suggest
+from overtone.progress import Tick
 from overtone.solvers import SYSTEMS, System
 
 RECIPE = "overtone_recipe"
 
-Progress = Callable[[int, int, str], None]
-"""Called with frames done, frames in all, and what is going on."""
-
 
 @dataclass(frozen=True)
-class Job:
+class DatasetFile:
     """One file to make.
 
     Attributes:
@@ -74,7 +72,7 @@ def generate(
     splits: Sequence[float] = (0.8, 0.1, 0.1),
     storage: Storage | None = None,
     device: str = "cpu",
-    progress: Progress | None = None,
+    progress: Tick | None = None,
 ) -> Path:
     """Simulate trajectories and write them as a Well folder with statistics.
 
@@ -89,7 +87,7 @@ def generate(
         splits: fractions of train, valid and test.
         storage: how values are stored.
         device: where to solve, e.g. `"cuda"`.
-        progress: called after every frame.
+        progress: called after every frame, with frames done and frames in all.
     """
     variants = (system,) if isinstance(system, System) else tuple(system)
     if steps < 1 or per_file < 1 or seed < 0 or not variants:
@@ -99,16 +97,16 @@ def generate(
         )
     _require_device(device)
     counts = split_counts(trajectories, splits)
-    jobs = [*_plan(variants, Path(out), counts, steps, seed, per_file)]
-    if len({job.path for job in jobs}) < len(jobs):
+    files = [*_plan(variants, Path(out), counts, steps, seed, per_file)]
+    if len({file.path for file in files}) < len(files):
         raise DataError("two of the systems have the same parameters; each must be given once")
-    unfinished = [job for job in jobs if not _is_done(job)]
-    total, done = len(jobs) * steps, (len(jobs) - len(unfinished)) * steps
-    for job in unfinished:
-        for _ in _run(job, storage, device):
+    unfinished = [file for file in files if not _is_done(file)]
+    total, done = len(files) * steps, (len(files) - len(unfinished)) * steps
+    for file in unfinished:
+        for _ in _run(file, storage, device):
             done += 1
             if progress:
-                progress(done, total, f"{job.path.parent.name}/{job.path.name}")
+                progress(done, total, f"{file.path.parent.name}/{file.path.name}")
     if counts["train"] and (unfinished or not (Path(out) / STATS).exists()):
         if progress:
             progress(total, total, STATS)
@@ -163,14 +161,14 @@ def _plan(
     steps: int,
     seed: int,
     per_file: int,
-) -> Iterator[Job]:
+) -> Iterator[DatasetFile]:
     for variant, system in enumerate(variants):
         described = [f"{key}_{getattr(system, key):g}" for key in system.parameters]
         stem = "_".join((system.name, *described))
         for number, split in enumerate(SPLITS):
             for index, first in enumerate(range(0, counts[split], per_file)):
                 state = np.random.SeedSequence([seed, number, variant, index]).generate_state(1)
-                yield Job(
+                yield DatasetFile(
                     path=out / "data" / split / f"{stem}_{index:03d}.hdf5",
                     system=system,
                     num=min(per_file, counts[split] - first),
@@ -179,26 +177,26 @@ def _plan(
                 )
 
 
-def _is_done(job: Job) -> bool:
+def _is_done(file: DatasetFile) -> bool:
     """Whether the file is there and readable; another run's file is an error."""
-    if not job.path.exists():
+    if not file.path.exists():
         return False
     try:
-        with Location(str(job.path)).open() as file:
-            recipe = file.attrs.get(RECIPE)
+        with Location(str(file.path)).open() as opened:
+            recipe = opened.attrs.get(RECIPE)
     except DataError:
         return False  # damaged since it was written: it is made again
-    if recipe != job.recipe:
+    if recipe != file.recipe:
         raise DataError(
-            f"'{job.path}' exists and was made with other settings: {recipe}. Choose another "
+            f"'{file.path}' exists and was made with other settings: {recipe}. Choose another "
             "folder, or remove that file"
         )
     return True
 
 
-def _run(job: Job, storage: Storage | None, device: str) -> Iterator[None]:
+def _run(file: DatasetFile, storage: Storage | None, device: str) -> Iterator[None]:
     """Make one file, a frame at a time."""
-    system = job.system
+    system = file.system
     domain = system.domain
     header = Header(
         name=system.name,
@@ -209,16 +207,16 @@ def _run(job: Job, storage: Storage | None, device: str) -> Iterator[None]:
         axes=system.axes,
         coordinates=system.coordinates,
         parameters={key: float(getattr(system, key)) for key in system.parameters},
-        attributes={RECIPE: job.recipe},
+        attributes={RECIPE: file.recipe},
     )
     fields = [FieldSpec(entry.name, entry.order) for entry in system.fields]
     try:
-        with WellWriter(job.path, header, fields, job.num, storage=storage) as writer:
-            for frame in system.trajectory(job.num, job.steps, seed=job.seed, device=device):
+        with WellWriter(file.path, header, fields, file.num, storage=storage) as writer:
+            for frame in system.trajectory(file.num, file.steps, seed=file.seed, device=device):
                 writer.append(frame)
                 yield
     except OvertoneError as error:
-        raise OvertoneError(f"'{job.path}' is not written: {error}") from error
+        raise OvertoneError(f"'{file.path}' is not written: {error}") from error
 
 
-__all__ = ["RECIPE", "Job", "build_system", "generate"]
+__all__ = ["RECIPE", "DatasetFile", "build_system", "generate"]

@@ -30,10 +30,10 @@ from overtone.train.draws import Share, Windows, seed_torch
 from overtone.train.interrupt import Interrupt, ignore_interrupts
 from overtone.train.journal import Journal, plain
 from overtone.train.objective import choices, losses
-from overtone.train.parallel import Ranks, Spread, whole
+from overtone.train.parallel import DistributedModel, Ranks, whole
 from overtone.train.state import (
     Average,
-    Progress,
+    RunProgress,
     learning_rate,
     make_optimizer,
     optimizer_steps,
@@ -78,12 +78,14 @@ class Trainer:
         self.config, self.parts = config, parts
         train, ranks = config.train, parts.ranks
         self.model = parts.model.train()
-        self.spread = Spread(self.model, config.parallel, ranks, compile=train.compile)
+        self.distributed = DistributedModel(
+            self.model, config.parallel, ranks, compile=train.compile
+        )
         self.optimizer = make_optimizer(self.model, config.optimizer)
         decay = config.optimizer.ema
         self.average = None if decay is None else Average(self.model, decay)
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=train.precision == "fp16")
-        self.progress = Progress(patches={str(patch): 0 for patch in self.model.patches})
+        self.progress = RunProgress(patches={str(patch): 0 for patch in self.model.patches})
         self.checkpoints = Checkpoints(parts.folder, ranks, keep=config.save.keep)
         if resume is not None:
             self._restore(resume)
@@ -189,11 +191,11 @@ class Trainer:
             window = Window(window.fields.to(device, non_blocking=True), window.domain)
             target = target.to(device, non_blocking=True)
             seed_torch(train.seed, self.progress.update, self.windows.share.part(turn))
-            predict, causal = self.spread.predict, self.model.causal
+            predict, causal = self.distributed.predict, self.model.causal
             steps = losses(predict, window, target, chosen, train, causal=causal)
             for step in range(len(chosen)):
                 last = (turn, step) == (train.accumulate - 1, len(chosen) - 1)
-                with self.spread.gradients(last=last):
+                with self.distributed.gradients(last=last):
                     loss = next(steps) / (train.accumulate * len(chosen))
                     self.scaler.scale(loss).backward()
                 total += loss.detach()
@@ -281,7 +283,7 @@ class Trainer:
 
     def _keep(self, name: str, found: Validation | None) -> None:
         """Write the weights in place as a model folder of the run. All ranks must call it."""
-        weights = self.spread.full_weights()
+        weights = self.distributed.full_weights()
         if self.parts.ranks.first:
             valid = {} if found is None else {"vrmse": found.vrmse, "rollout": found.rollout}
             self.model.save(self.parts.folder / name, weights=weights, training=self._about(valid))
@@ -305,7 +307,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint. All ranks must call it."""
-        weights = self.spread.full_weights()
+        weights = self.distributed.full_weights()
         tensors = state_tensors(self.model, self.optimizer, self.average)
         state = plain(
             {
@@ -320,12 +322,12 @@ class Trainer:
             self.model.save(path, weights=weights, training=self._about({}))
 
         self.checkpoints.save(
-            self.progress.update, save_model, tensors, state, sharded=self.spread.sharded
+            self.progress.update, save_model, tensors, state, sharded=self.distributed.sharded
         )
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         tensors: dict[str, Tensor] = state_tensors(self.model, self.optimizer, self.average)
-        checkpoint.load_tensors(tensors, sharded=self.spread.sharded)
+        checkpoint.load_tensors(tensors, sharded=self.distributed.sharded)
         set_optimizer_steps(self.optimizer, checkpoint.state["optimizer_steps"])
         if self.scaler.is_enabled() and checkpoint.state["scaler"]:
             self.scaler.load_state_dict(dict(checkpoint.state["scaler"]))
@@ -350,7 +352,7 @@ class _Recent:
         self.counts[patch] += 1
         self.norm, self.rate, self.patch = norm, rate, patch
 
-    def values(self, progress: Progress, ranks: Ranks) -> dict[str, Any]:
+    def values(self, progress: RunProgress, ranks: Ranks) -> dict[str, Any]:
         """What to log; losses are means over the updates and all ranks."""
         elapsed, count = time.monotonic() - self.began, sum(self.counts.values())
         totals = dict(zip(self.patches, ranks.total(list(self.losses.values())), strict=True))

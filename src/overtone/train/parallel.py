@@ -125,7 +125,7 @@ def _device(name: str, local: int) -> torch.device:
     return device
 
 
-class Spread:
+class DistributedModel:
     """A model as this rank trains it.
 
     Args:

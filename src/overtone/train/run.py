@@ -41,7 +41,7 @@ from overtone.train.draws import Share
 from overtone.train.journal import SUMMARY, Journal, plain
 from overtone.train.loop import Parts, Trainer, update_flops
 from overtone.train.parallel import Ranks, ranks
-from overtone.train.validate import Validator, spread
+from overtone.train.validate import Validator, evenly_spaced
 from overtone.version import machine
 
 PACE_WINDOWS = 64
@@ -245,7 +245,7 @@ def make_model(config: ModelConfig, domain: Domain) -> Model:
 
 def _pace(data: WellFolder) -> Tensor:
     """The pace of each field `(C,)`, by windows that are spread over the data."""
-    items = (data[index] for index in spread(len(data), PACE_WINDOWS))
+    items = (data[index] for index in evenly_spaced(len(data), PACE_WINDOWS))
     shares = [change_share(torch.cat([w.fields, following])[None]) for w, following in items]
     return typical_pace(torch.cat(shares))
 

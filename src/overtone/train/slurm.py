@@ -14,7 +14,7 @@ from overtone.errors import ConfigError
 from overtone.train.config import RunConfig
 
 
-class Job:
+class SlurmTask:
     """What a SLURM task does; submitit sends it to the node.
 
     Args:
@@ -69,7 +69,7 @@ def submit(config: RunConfig, folder: str | Path, *, cluster: str | None = None)
             "--slurm found no SLURM here (no sbatch); run without it, or log in there"
         )
     executor.update_parameters(**_resources(os.environ))
-    return executor.submit(Job(config.model_dump_json(), str(folder))).job_id
+    return executor.submit(SlurmTask(config.model_dump_json(), str(folder))).job_id
 
 
 def _resources(environment: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from overtone.train.config import OptimizerConfig
 
 
 @dataclass
-class Progress:
+class RunProgress:
     """How far a run is.
 
     Attributes:
@@ -28,7 +28,7 @@ class Progress:
         cpu_seconds: of a processor, spent on training; of the busiest rank.
         flops: spent on training, by `overtone.models.flops`.
         patches: patch, as text -> updates made with it.
-        best: lowest validation score, and None before the first.
+        best: lowest validation score; None before the first that did not blow up.
         best_update: when it was reached.
         stale: validations since.
     """
@@ -139,6 +139,6 @@ def set_optimizer_steps(optimizer: torch.optim.Optimizer, steps: float) -> None:
         moments["step"].fill_(steps)
 
 
-def restore_progress(values: Mapping[str, Any]) -> Progress:
-    """The inverse of `Progress.to_dict`, from a larger mapping."""
-    return Progress(**{name: values[name] for name in Progress().to_dict() if name in values})
+def restore_progress(values: Mapping[str, Any]) -> RunProgress:
+    """The inverse of `RunProgress.to_dict`, from a larger mapping."""
+    return RunProgress(**{name: values[name] for name in RunProgress().to_dict() if name in values})

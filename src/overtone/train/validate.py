@@ -100,7 +100,7 @@ class Validator:
 
     def _mean(self, data: WellFolder, num: int, error: Callable[[Window, Tensor], Tensor]) -> float:
         """Mean of an error `(B,)` over windows; infinite where it is not a number."""
-        indices = spread(len(data), num)
+        indices = evenly_spaced(len(data), num)
         share = math.ceil(len(indices) / self.ranks.world)
         own = indices[self.ranks.rank :: self.ranks.world]
         # Every rank calls the model equally often: sharded weights are gathered by all together.
@@ -134,7 +134,7 @@ class _Guarded:
         return torch.where(bad.reshape(-1, *(1,) * (frame.dim() - 1)), window.fields[:, -1], frame)
 
 
-def spread(num: int, wanted: int) -> list[int]:
+def evenly_spaced(num: int, wanted: int) -> list[int]:
     """Evenly spaced indices, first and last among them."""
     count = min(num, wanted)
     return [round(i * (num - 1) / max(count - 1, 1)) for i in range(count)]
