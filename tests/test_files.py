@@ -108,7 +108,7 @@ def test_a_failure_between_the_renames_restores_the_old_folder(folder, in_steps,
     rename = Path.rename
 
     def fail(self, target):
-        if self.suffix == ".tmp":
+        if files._aside(folder) not in (self, target):
             raise OSError("the disk is gone")
         return rename(self, target)
 
@@ -120,7 +120,7 @@ def test_a_failure_between_the_renames_restores_the_old_folder(folder, in_steps,
 
 
 def test_a_folder_that_was_put_aside_is_back_before_the_next_is_written(folder, in_steps):
-    folder.rename(folder.parent / ".folder.old")  # and then the process was killed
+    folder.rename(folder.parent / ".folder-replaced.tmp")  # and then the process was killed
     with pytest.raises(KeyboardInterrupt), replacing_folder(folder):
         assert text(folder) == "old"
         raise KeyboardInterrupt
@@ -161,15 +161,16 @@ def test_all_is_on_the_disk_before_the_name_changes_and_the_name_before_the_old_
 def test_what_killed_processes_left_goes_after_a_day_and_other_names_keep_theirs(folder):
     beside = folder.parent
     old, fresh = beside / ".folder-00c0ffee.tmp", beside / ".folder-0badcafe.tmp"
-    others = [beside / ".folder-b-00c0ffee.tmp", beside / ".folder-b.old", beside / "folder-a"]
+    names = ".folder-b-00c0ffee.tmp", ".folder-b-replaced.tmp", "folder-a"
+    others = [beside / name for name in names]
     for path in (old, fresh, *others):
         path.mkdir()
         if path != fresh:
             os.utime(path, (0, 0))
-    (beside / ".folder.old").mkdir()
+    (beside / ".folder-replaced.tmp").mkdir()
     with replacing_folder(folder) as scratch:
         fill(scratch, "new")
-    assert set(listing(beside)) == {"folder", fresh.name, *(path.name for path in others)}
+    assert set(listing(beside)) == {"folder", fresh.name, *names}
 
 
 def test_a_link_stays_a_link_and_a_file_is_left_alone(folder):

@@ -123,7 +123,7 @@ def _scratch(path: Path) -> Path:
 
 def _aside(path: Path) -> Path:
     """Where a folder is while another takes its name."""
-    return path.parent / f".{path.name}.old"
+    return path.parent / f".{path.name}-replaced.tmp"
 
 
 def _remove_leftovers(path: Path) -> None:

@@ -60,10 +60,10 @@ def test_a_failed_save_leaves_the_old_model(folder, make_model, monkeypatch):
 
 def test_a_model_that_was_put_aside_by_a_killed_process_is_found(folder):
     """The moment between two renames, on systems that can't exchange names in one step."""
-    folder.rename(folder.parent / ".model.old")
+    folder.rename(folder.parent / ".model-replaced.tmp")
     assert storage.find_model(folder) == folder
     best = folder.rename(folder.parent / "best")
-    best.rename(folder.parent / ".best.old")
+    best.rename(folder.parent / ".best-replaced.tmp")
     assert storage.find_model(folder.parent) == best
     assert [path.name for path in folder.parent.iterdir()] == ["best"]
 

@@ -2,8 +2,8 @@
 
 Resize matrices, position tables, masks and boundary markers are such constants. They are no part of
 a model's state: nothing to save, to move or to train. Their errors would be errors of every
-prediction and their cost is small, so they are made in float64, and the products with kernels that
-they are used in can be kept out of autocast.
+prediction, so they are made in float64, and `full_precision` keeps autocast away from the products
+that they are used in.
 
 What was not used for longest makes room when all together exceed `MAX_BYTES`. A compiled graph
 can't look into the store, so there they are made on the spot.
@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 MAX_BYTES = 256 * 2**20
-"""Of all constants that are kept: the masks of a few shifts of a large open 3D grid, or all that
-several models need in 2D."""
+"""Of all that is kept: what several models need in 2D, or the markers of a hundred shifts of a grid
+of 64³ cells with open sides."""
 
 _clock = count()
 """Ticks with every use."""
@@ -85,9 +85,8 @@ def _keep(key: tuple[Any, ...], entry: Entry) -> None:
     with _lock:
         _kept[key] = entry
         excess = sum(other.num_bytes for other in _kept.values()) - MAX_BYTES
-        for oldest in sorted(_kept, key=lambda other: _kept[other].used):
-            if excess <= 0:
-                break
+        while excess > 0:
+            oldest = min(_kept, key=lambda other: _kept[other].used)
             excess -= _kept.pop(oldest).num_bytes
 
 
