@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 import traceback
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def stacks(monkeypatch):
     seen, change = [], Emulator.change
 
     def noted(self, *arguments, **options):
-        frames = [frame for frame, _ in traceback.walk_stack(None)][::-1]
+        frames = [frame for frame, _ in traceback.walk_stack(sys._getframe())][::-1]
         inside = [f.f_code for f in frames if Path(f.f_code.co_filename).is_relative_to(PACKAGE)]
         hops = [(str(Path(code.co_filename).relative_to(PACKAGE)),
                  code.co_qualname.partition(".<locals>")[0]) for code in inside

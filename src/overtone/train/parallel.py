@@ -138,19 +138,20 @@ class DistributedModel:
     def __init__(self, model: nn.Module, config: ParallelConfig, ranks: Ranks, *, compile: bool):
         self.model, self.ranks = model, ranks
         self.sharded = ranks.world > 1 and config.strategy != "ddp"
-        self._wrapper: nn.Module = _Entry(model)
+        self._wrapper: nn.Module | None = None
         if compile:
             _compile(model)
         if self.sharded:
             _shard(model, config, ranks)
         elif ranks.world > 1:
             ids = [ranks.device] if ranks.device.type == "cuda" else None
-            self._wrapper = nn.parallel.DistributedDataParallel(self._wrapper, device_ids=ids)
+            self._wrapper = nn.parallel.DistributedDataParallel(_Entry(model), device_ids=ids)
 
     @property
     def predict(self) -> Predict:
         """`predict_change` with gradients that are averaged over the ranks."""
-        return self._wrapper
+        model: Any = self.model
+        return model.predict_change if self._wrapper is None else self._wrapper
 
     @contextmanager
     def gradients(self, *, last: bool) -> Iterator[None]:
@@ -170,7 +171,7 @@ class DistributedModel:
 
 
 class _Entry(nn.Module):
-    """Gives `predict_change` to wrappers, which know `forward` only."""
+    """Gives `predict_change` to DDP, which knows `forward` only."""
 
     def __init__(self, model: nn.Module):
         super().__init__()
