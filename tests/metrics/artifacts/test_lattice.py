@@ -4,7 +4,12 @@ import pytest
 import torch
 
 from overtone.errors import PatchError
-from overtone.metrics.artifacts.lattice import lay_lattice, patch_power
+from overtone.metrics.artifacts.lattice import (
+    lay_lattice,
+    patch_power,
+    usual_periods,
+    whole_patches,
+)
 
 
 def frequencies(lattice, shape):
@@ -109,3 +114,22 @@ def test_too_few_patches():
         lay_lattice((16,), (16,), (True,))
     with pytest.raises(PatchError, match="too few patches"):
         lay_lattice((16, 16), (8, 8), (False, False))
+
+
+@pytest.mark.parametrize(
+    ("shape", "wraps", "expected"),
+    [
+        ((64, 64), (True, True), [*range(2, 17), 32]),
+        ((32, 64), (True, True), [*range(2, 9), 16]),
+        ((48, 64), (True, True), [*range(2, 13), 16]),
+        ((64, 64), (True, False), [*range(2, 17)]),
+        ((512,), (True,), [*range(2, 65), 128, 256]),
+        ((512,), (False,), [*range(2, 65)]),
+        ((3, 64), (True, True), []),
+    ],
+)
+def test_the_periods_that_are_tried_fit_often_enough(shape, wraps, expected):
+    assert usual_periods(shape, wraps) == expected
+    for period in expected:
+        whole = whole_patches(shape, (period,) * len(shape), wraps)
+        lay_lattice(whole[0], (period,) * len(shape), whole[1])  # raises if it can't be judged

@@ -225,6 +225,12 @@ def test_two_patches_along_an_axis(smooth, shape, patch):
     assert find_seams(smooth(shape), ndim=2).sizes == ()
 
 
+def test_a_decoder_may_have_several_stages(smooth):
+    field = 0.05 * smooth(num=8) + 0.4 * blocky(16, num=8)
+    field += 0.1 * blocky(4, seed=2, num=8) + 0.03 * blocky(2, seed=3, num=8)
+    assert find_seams(field, ndim=2).sizes == (16, 16)
+
+
 def test_axes_with_the_same_finer_seams_share_the_coarser_ones(smooth):
     """A wide layer along one axis hides that some of its seams are higher, but not both axes'."""
     layer = 3 * (torch.arange(64, dtype=torch.float64) * 4 * math.pi / 64).cos()

@@ -296,17 +296,17 @@ def find_seams(
 
 
 def _agree(combs: list[_Comb]) -> dict[_Comb, int]:
-    """The distance between the seams along each axis that has some.
+    """The distance between the borders of patches along each axis that has seams.
 
     Where seams lie within seams along one axis, and the finer ones are those of another axis, the
     coarser ones are the borders of patches along both, unless they are lower than the others there.
     """
-    finest = {comb: comb.finest() for comb in combs}
-    periods = {comb: comb.coarsest(size) for comb, size in finest.items()}
-    for comb, size in finest.items():
-        coarser = max(periods[other] for other in combs if finest[other] == size)
-        if coarser % periods[comb] == 0 and comb.allows(coarser, size):
-            periods[comb] = coarser
+    stages = {comb: comb.stages() for comb in combs}
+    periods = {comb: own[-1] for comb, own in stages.items()}
+    for comb, own in stages.items():
+        for other in stages.values():
+            if own[-1] in other[:-1] and comb.allows(other[-1], own[-1]):
+                periods[comb] = max(periods[comb], other[-1])
     return periods
 
 
@@ -331,7 +331,14 @@ class _Comb:
         """The z of the most significant distance."""
         return max(self.scores.values(), default=0.0)
 
-    def finest(self) -> int:
+    def stages(self) -> list[int]:
+        """Distances of seams within seams, from that between all seams to that between patches."""
+        found = [self._finest()]
+        while (coarser := self._coarser(found[-1])) is not None:
+            found.append(coarser)
+        return found
+
+    def _finest(self) -> int:
         """The distance between all seams: the finest divisor whose further borders stand out."""
         size = max(self.scores, key=lambda size: self.scores[size])
         for finer in (q for q in self.sizes if q < size and size % q == 0):
@@ -340,8 +347,8 @@ class _Comb:
                 return finer
         return size
 
-    def coarsest(self, size: int) -> int:
-        """A multiple of a distance whose borders stand out of the other borders."""
+    def _coarser(self, size: int) -> int | None:
+        """A multiple of a distance whose borders stand out of the other borders, if one does."""
         own = self._borders(size)
         # Seams may all be alike, or follow the flow as what is around them does.
         views = self.log, self._contrast(size)
@@ -353,9 +360,9 @@ class _Comb:
             for q in self.sizes
             if q > size and q % size == 0
         }
-        best = max(scores, key=lambda q: scores[q], default=size)
-        stands_out = best != size and chance(scores[best], 2 * len(scores)) < COARSER_ALPHA
-        return best if stands_out else size
+        best = max(scores, key=lambda q: scores[q], default=None)
+        tests = len(views) * len(scores)
+        return best if best and chance(scores[best], tests) < COARSER_ALPHA else None
 
     def allows(self, size: int, within: int) -> bool:
         """Whether the borders of a multiple are no lower than the others of a distance."""
