@@ -32,7 +32,7 @@ SHIFTED = 1.0
 REFINED = 32
 """Width of the convolutions of models that have them."""
 MINUTES = 2.0
-"""Of processor time, of trainings that are compared at equal time."""
+"""Minutes of processor time of trainings that are compared at equal time."""
 STILL = ("4", "8", "16", "4-8-16")
 """Schedules on a grid that stays where it is."""
 MAIN = (*STILL, *(f"{schedule}+shift" for schedule in STILL))
@@ -98,7 +98,7 @@ def labelled(trainings: Iterable[Training], what: str) -> tuple[Training, ...]:
 
 
 def names(trainings: Iterable[Training]) -> tuple[str, ...]:
-    """Of trainings."""
+    """Names of trainings."""
     return tuple(training.name for training in trainings)
 
 

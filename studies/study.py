@@ -17,7 +17,7 @@ QUICK_TRAINING = {
 }
 """Changes for a smoke run: little data and short validations."""
 QUICK_UPDATES = 8
-"""Of each patch in a smoke run."""
+"""Updates of each patch in a smoke run."""
 
 
 @dataclass(frozen=True)

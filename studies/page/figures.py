@@ -23,7 +23,7 @@ from studies.page.sources import Library
 Shown = Mapping[str, tuple[str, ...]]
 """Name of a model -> its schedules."""
 COLOURS = 128
-"""Of a picture's palette."""
+"""Colours of a picture's palette."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@
 | `LAW@STEP` | `MODEL:SCHEDULE` | deviation from a law, e.g. `divergence@50` |
 | `bsnmse@BAND` | `MODEL:SCHEDULE` | band low, mid or high |
 | `excess@PERIOD`, `share@PERIOD` | `MODEL:SCHEDULE` | grid artifact: dB, part of the power |
-| `seams` | `MODEL:SCHEDULE` | dB at the last step, at the grid of that step |
+| `seams`, `seams@STEP` | `MODEL:SCHEDULE` | dB at the grid of the last step, of a step |
 | `worst_seams@PERIOD` | `MODEL:SCHEDULE` | dB at the last step, at the worst of all offsets |
 | `tokens`, `seconds_per_step` | `MODEL:SCHEDULE` | of the whole rollout; of one step |
 | `next_step` | `MODEL:PATCH` | VRMSE of one step from true frames |
@@ -75,7 +75,8 @@ OF_PERIOD: dict[str, Callable[[Run, Harmonics], Estimate]] = {
     "share": lambda _, h: plain(h.share),
     "worst_seams": lambda run, h: at_step(run, h.worst_seams, str(max(len(h.worst_seams), 1))),
 }
-PLACED = ("vrmse@STEP", "LAW@STEP", "bsnmse@BAND", *(f"{name}@PERIOD" for name in OF_PERIOD))
+PLACED = ("vrmse@STEP", "seams@STEP", "LAW@STEP", "bsnmse@BAND",
+          *(f"{name}@PERIOD" for name in OF_PERIOD))  # fmt: skip
 
 
 def measure(source: Source, operand: str, quantity: str) -> Seeds:
@@ -122,7 +123,8 @@ def of_run(run: Run, quantity: str) -> Estimate:
     if name in OF_PERIOD:
         periods = {patch_name(h.patch): h for h in run.harmonics}
         return OF_PERIOD[name](run, _entry(periods, where, "period"))
-    curve = run.vrmse if name == "vrmse" else _entry(run.physics, name, "law")
+    own = {"vrmse": run.vrmse, "seams": run.seams}
+    curve = own[name] if name in own else _entry(run.physics, name, "law")
     return at_step(run, curve, where)
 
 

@@ -43,7 +43,7 @@ def test_evaluate_two_models(overtone, tmp_path):
     code, text = overtone("evaluate", tmp_path / "flex", tmp_path / "walk", *more)
     assert code == 0, text
     assert "note: schedule 4-8 is left out for model 'plain'" in text
-    for word in ("next", "excess", "tokens", "seams", "flex", "plain", "3 trajectories"):
+    for word in ("next", "excess", "tokens", "seams", "worst", "flex", "plain", "3 trajectories"):
         assert word in text
     results = Results.load("evaluation/results.json")
     assert f"{results.models[0].runs[1].vrmse_all.value:.4f}" in text

@@ -59,7 +59,7 @@ def test_a_row_for_each_schedule_of_each_model(make_model, make_results):
             artifact = [f"{coarsest.overall:.1f}", *(f"{jump.value:.1f}" for jump in jumps)]
             assert cells[-7:-1] == [*errors, *artifact, str(run.tokens)]
     assert "0.27–0.33" in text  # of the first run, over ten steps
-    assert "at harmonics of 16 cells" in text
+    assert "excess at harmonics of 16 cells" in text
     assert "blow-up" not in text
 
 

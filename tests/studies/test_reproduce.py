@@ -6,7 +6,6 @@ import pytest
 from rich.console import Console
 
 from overtone.errors import ConfigError
-from studies import reproduce as reproduce_module
 from studies import tune
 from studies.archive import Archive
 from studies.reproduce import reproduce
@@ -39,7 +38,7 @@ def folder(tmp_path_factory):
 def quicker(monkeypatch, request, folder):
     monkeypatch.setenv("OVERTONE_CACHE", str(folder / "cache"))
     request.getfixturevalue("first")
-    monkeypatch.setattr(reproduce_module, "write_report", stand_in)
+    monkeypatch.setattr("overtone.report.write_report", stand_in)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +46,7 @@ def first(folder, study):
     """The study from nothing; later tests run it again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OVERTONE_CACHE", str(folder / "cache"))
-        patch.setattr(reproduce_module, "write_report", stand_in)
+        patch.setattr("overtone.report.write_report", stand_in)
         return run(study, folder)
 
 
@@ -55,6 +54,7 @@ def stand_in(results, samples, out, *, curves):
     """For the report, which has tests of its own and takes long to draw."""
     assert all(path.exists() for path in curves.values())
     (out / "report.html").write_text("drawn")
+    return out / "report.html"
 
 
 def run(study, folder):

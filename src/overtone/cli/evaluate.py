@@ -98,6 +98,7 @@ def evaluate_into(
     console: Console,
     report: bool = True,
     curves: Mapping[str, Path] | None = None,
+    notes: bool = True,
     **options: Any,
 ) -> tuple[Results, Samples]:
     """Evaluate with a progress bar, save numbers and frames, print the table, write the report.
@@ -109,6 +110,7 @@ def evaluate_into(
         console: where to print.
         report: draw figures and write report.html.
         curves: name of a model -> `metrics.jsonl` of its training, for the report.
+        notes: say what is left out.
         options: as for `overtone.evaluate.evaluate`.
     """
     from overtone.evaluate import evaluate as measure
@@ -116,7 +118,8 @@ def evaluate_into(
     from overtone.report.tables import results_table
 
     def note(text: str) -> None:
-        console.print(f"note: {escape(text)}", highlight=False)
+        if notes:
+            console.print(f"note: {escape(text)}", highlight=False)
 
     require_own(out)
     with one_bar("reading", console) as tick:

@@ -59,7 +59,7 @@ class Candidate:
 
     @property
     def seed(self) -> int | None:
-        """Of its training, where known."""
+        """Seed of its training, where known."""
         seed = self.training.get("seed")
         return seed if isinstance(seed, int) else None
 

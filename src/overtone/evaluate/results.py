@@ -83,9 +83,9 @@ class Harmonics(Record):
         share: of the residual's power that is on the lattice, overall.
         cell: mean square residual folded onto the patch cell, nested lists over the axes.
         worst_seams: dB by which the residual jumps more across the borders of such patches than
-            within them, at each step, mean over trajectories, for the grid of this period, of all
-            offsets, at which it jumps most. Steps of any sign count, which leave no lines in the
-            spectrum. A residual without seams has some 0.1 to 0.5 dB, since it is a maximum.
+            within them, at each step, mean over trajectories, for the offset of the grid, of all,
+            that has the largest mean along each axis. Steps of any sign count, which leave no
+            lines in the spectrum. Being a maximum, it is a little above 0 without seams, too.
     """
 
     patch: int | tuple[int, ...]

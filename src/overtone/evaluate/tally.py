@@ -23,9 +23,9 @@ from overtone.metrics import (
     isotropic_spectrum,
     seams,
     vrmse,
-    worst_seams,
 )
 from overtone.metrics.artifacts.lattice import check_patch, patch_power
+from overtone.metrics.artifacts.seams import offset_seams
 from overtone.metrics.confidence import bootstrap
 from overtone.metrics.pointwise import EPSILON
 from overtone.schedules import Choice, Patch
@@ -54,7 +54,7 @@ class Tally:
         self._errors = empty[..., None].repeat(1, 1, len(domain.fields))
         self._bands = empty[..., None].repeat(1, 1, len(BANDS))
         self._excess = {patch: empty.clone() for patch in self.patches}
-        self._worst = {patch: empty.clone() for patch in self.patches}
+        self._offsets: dict[Patch, list[Tensor]] = {patch: [] for patch in self.patches}
         self._seams = empty.clone()
         self._laws: dict[str, Tensor] = {}
         self._trackers: dict[int, HarmonicTracker] = {}
@@ -86,9 +86,13 @@ class Tally:
         if _has_borders(choice, self.domain):
             own = seams(residual, choice.patch, ndim=ndim, periodic=periodic, shift=choice.shift)
             self._seams[rows, place] = own.mean(dim=1)
-        for patch, found in self._worst.items():
-            worst = worst_seams(residual, patch, ndim=ndim, periodic=periodic)
-            found[rows, place] = worst.mean(dim=1)
+        for patch, kept in self._offsets.items():
+            heights = offset_seams(residual, patch, ndim=ndim, periodic=periodic)
+            if not kept:
+                empty = torch.full_like(self._errors[..., :1], torch.nan)
+                kept += [empty.repeat(1, 1, height.shape[-1]) for height in heights]
+            for axis, height in zip(kept, heights, strict=True):
+                axis[rows, place] = height.mean(dim=1)
         if self.patches:
             for row, sample in zip(rows, residual, strict=True):
                 self._tracker(row).update(sample)
@@ -138,13 +142,13 @@ class Tally:
 
     @property
     def bsnmse(self) -> dict[str, Estimate]:
-        """Of each band, mean over all fields and steps."""
+        """BSNMSE of each band, mean over all fields and steps."""
         found = estimates(_over_steps(self._bands), seed=self.seed)
         return dict(zip(BANDS, found, strict=True))
 
     @property
     def harmonics(self) -> tuple[Harmonics, ...]:
-        """Of each patch, over the trajectories that are closed."""
+        """The artifact of each patch, over the trajectories that are closed."""
         return tuple(
             Harmonics(
                 patch=patch,
@@ -154,10 +158,24 @@ class Tally:
                 p_value=seen.overall.p_value.item(),
                 share=seen.overall.share.item(),
                 cell=seen.fold.mean_square.tolist(),
-                worst_seams=estimates(self._worst[patch][:, : len(seen.excess)], seed=self.seed),
+                worst_seams=estimates(self._worst(patch)[:, : len(seen.excess)], seed=self.seed),
             )
             for patch, seen in self._pool.results().items()
         )
+
+    def _worst(self, patch: Patch) -> Tensor:
+        """Seams `(N, steps)` at the offset that is worst on average at each step and axis.
+
+        All trajectories have their grid at the same place, so that offset is common to them; the
+        worst of each by itself would be large by chance alone.
+        """
+        found = []
+        for heights in self._offsets[patch]:  # (N, steps, patch)
+            worst = heights.nanmean(dim=0).nan_to_num(nan=-torch.inf).argmax(dim=-1)
+            found.append(
+                heights.gather(2, worst[None, :, None].expand(len(heights), -1, 1))[..., 0]
+            )
+        return torch.stack(found).mean(dim=0)
 
     @property
     def seams(self) -> tuple[Estimate, ...]:
@@ -184,7 +202,7 @@ class Tally:
 
     @property
     def seconds(self) -> float:
-        """Of all steps of one sample."""
+        """Time of all steps of one sample."""
         took, num = self._seconds
         return (took / num.clamp(min=1)).sum().item()
 

@@ -2,9 +2,8 @@
 
 All models predict the same frames: the first is the one after `start` and the longest context. A
 model with a shorter context sees the latest frames before it. Only what is asked for is read, so
-that memory does not grow with the length of a rollout.
-
-What a file said about itself, to be said again by a file that is made from it.
+that memory does not grow with the length of a rollout. What a file says about itself can be said
+again by a file that is made from it (`header_like`, `fields_of`, `coordinates`).
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ class Trajectories:
 
     @property
     def name(self) -> str:
-        """Of the dataset."""
+        """Name of the dataset."""
         return self.folder.layouts[0].dataset_name
 
     def domain_of(self, trajectory: int) -> Domain:

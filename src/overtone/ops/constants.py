@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 MAX_BYTES = 256 * 2**20
-"""Of all that is kept: what several models need in 2D, or the markers of a hundred shifts of a grid
-of 64³ cells with open sides."""
+"""Bytes that are kept in all: what several models need in 2D, or the markers of a hundred shifts of
+a grid of 64³ cells with open sides."""
 
 _clock = count()
 """Ticks with every use."""

@@ -132,7 +132,7 @@ def results_table(results: Results) -> TerminalTable:
         "next\nstep",
         "VRMSE\n10",
         "VRMSE\nall",
-        "excess\ndB",
+        "exc.\ndB",
         "seams\ndB",
         "worst\ndB",
         "tokens",
@@ -207,7 +207,7 @@ def _period(results: Results) -> str:
     for run in (run for model in results.models for run in model.runs if run.harmonics):
         patch = Constant(_coarsest(run).patch)
         return (
-            f"\nexcess: at harmonics of {patch} cells. At the last step, seams: at the borders of "
+            f"\nexc.: excess at harmonics of {patch} cells. At the last step, seams: at borders of "
             f"its own patches; worst: of all grids of {patch} cells"
         )
     return ""

@@ -130,7 +130,7 @@ class OptimizerConfig(Section):
     """Peak learning rate."""
     betas: tuple[Rate, Rate] = (0.9, 0.999)
     weight_decay: Annotated[float, Field(ge=0)] = 1e-4
-    """Of matrices and kernels; scales, biases and norms have none."""
+    """Weight decay of matrices and kernels; scales, biases and norms have none."""
     schedule: Literal["constant", "cosine"] = "constant"
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of the budget in which the rate rises from 0."""
@@ -151,7 +151,7 @@ class TrainConfig(Section):
     """In all, instead of `updates_per_patch`."""
     max_minutes: Annotated[float, Field(gt=0)] | None = None
     max_cpu_minutes: Annotated[float, Field(gt=0)] | None = None
-    """Of processor time, which other work on the machine does not use up."""
+    """Budget of processor time, which other work on the machine does not use up."""
     max_flops: Annotated[float, Field(gt=0)] | None = None
     batch: Positive = 16
     """Windows of an update, over all ranks."""
@@ -172,7 +172,7 @@ class TrainConfig(Section):
     seed: Whole = 0
     device: str = "auto"
     threads: Positive | None = None
-    """Of torch on the CPU; torch's own choice if None."""
+    """Threads of torch on the CPU; torch's own choice if None."""
 
 
 class ValidConfig(Section):
@@ -208,7 +208,7 @@ class LogConfig(Section):
     tensorboard: bool = True
     wandb: bool = False
     project: str = "overtone"
-    """Of Weights & Biases."""
+    """Project of Weights & Biases."""
 
 
 class ParallelConfig(Section):

@@ -4,11 +4,10 @@ Every draw has a purpose and a counter, such as the number of the update. A coun
 (Philox) turns both and the run's seed into numbers, so nothing needs to be stored for a resume, and
 all ranks and any number of workers see the same.
 
-Which windows make up which batch.
-
-Every epoch is a permutation of all windows, and batches are cut from the endless row of epochs. So
-the windows of an update are a function of its number, whoever asks. The batch is cut into
-`accumulate x ranks` parts in that order: two ranks compute what one rank computes in two parts.
+So are the windows of a batch (`Windows`, `Share`). Every epoch is a permutation of all windows, and
+batches are cut from the endless row of epochs: those of an update are a function of its number. The
+batch is cut into `accumulate x ranks` parts in that order, so two ranks compute what one rank
+computes in two parts.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Where a run unrolls, every step starts from the prediction of the one before, wi
 through it, at a fresh patch and shift. The gradients of the steps add up; so no more than one
 step's activations are in memory.
 
-What a prediction is compared with, and how.
+What a prediction is compared with, and how, is `supervise`:
 
 The model predicts the change that follows each frame. In units of the change in its context, the
 loss is the normalised mean square error of it: for each sample, frame and field the mean over

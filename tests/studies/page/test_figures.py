@@ -11,7 +11,8 @@ MAX_BYTES = 150_000
 
 
 def test_pictures_are_drawn_and_small(tmp_path, make_comparison, store_results):
-    store_results(tmp_path, shear_flow_mini=make_comparison(steps=40))
+    drawn = make_comparison(steps=40)
+    store_results(tmp_path, shear_flow_mini=drawn, shear_flow_mini_seams=drawn)
     files = draw_pictures(tmp_path, tmp_path / "images")
     assert [path.stem for path in files] == [picture.name for picture in PICTURES]
     for path in files:

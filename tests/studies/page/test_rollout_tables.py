@@ -119,32 +119,44 @@ def test_artifacts_are_those_of_the_file(render, cells, make_comparison):
     shown = make_comparison()
     said = f"artifacts {NAME} models=fixed16 schedules=16"
     header, *rows = cells(render(said, shear_flow_mini=shown))
-    assert header[2:5] == ["seams at step 1", "seams at step 10", "seams at step 12"]
+    assert header[2:5] == ["excess at step 1", "excess at step 10", "excess at step 12"]
     run = shown.models[3].runs[0]
     for row, harmonics in zip(rows, reversed(run.harmonics), strict=True):
         assert row[:2] == ["fixed16, `16`", str(harmonics.patch)]
-        assert row[2:5] == [interval(harmonics.seams[step - 1]) for step in (1, 10, 12)]
+        assert row[2:5] == [interval(harmonics.excess[step - 1]) for step in (1, 10, 12)]
         assert row[5:] == [f"{number(harmonics.overall)} (p < 0.0001)"]
 
 
 def test_chosen_steps_and_periods(render, cells, make_comparison):
     said = f"artifacts {NAME} models=csm schedules=4 steps=2,last periods=8"
     header, *rows = cells(render(said, shear_flow_mini=make_comparison()))
-    assert header[2:4] == ["seams at step 2", "seams at step 12"]
+    assert header[2:4] == ["excess at step 2", "excess at step 12"]
     assert [row[1] for row in rows] == ["8"]
     with pytest.raises(PageError, match="no harmonics of periods 5"):
         render(f"artifacts {NAME} periods=5")
 
 
-def test_excess_by_step_instead_of_seams(render, cells, make_comparison):
+def test_worst_seams_by_step_instead_of_excess(render, cells, make_comparison):
     shown = make_comparison()
-    said = f"artifacts {NAME} models=fixed16 schedules=16 quantity=excess steps=1,last"
+    said = f"artifacts {NAME} models=fixed16 schedules=16 quantity=worst_seams steps=1,last"
     header, *rows = cells(render(said, shear_flow_mini=shown))
-    assert header[2:4] == ["excess at step 1", "excess at step 12"]
+    assert header[2:4] == ["worst seams at step 1", "worst seams at step 12"]
     for row, harmonics in zip(rows, reversed(shown.models[3].runs[0].harmonics), strict=True):
-        assert row[2:4] == [interval(harmonics.excess[step - 1]) for step in (1, 12)]
-    with pytest.raises(PageError, match="quantity is 'lines'; expected one of seams, excess"):
+        assert row[2:4] == [interval(harmonics.worst_seams[step - 1]) for step in (1, 12)]
+    with pytest.raises(PageError, match="quantity is 'lines'; expected one of excess, worst_seams"):
         render(f"artifacts {NAME} quantity=lines")
+
+
+def test_seams_of_the_grid_in_use_and_of_the_worst(render, cells, make_comparison):
+    shown = make_comparison()
+    said = f"seams {NAME} models=fixed16 schedules=16 steps=1,last period=8"
+    header, row = cells(render(said, shear_flow_mini=shown))
+    assert header[1:] == ["seams at step 1", "seams at step 12",
+                          "worst of 8, step 1", "worst of 8, step 12"]  # fmt: skip
+    run = shown.models[3].runs[0]
+    (eight,) = [h for h in run.harmonics if h.patch == 8]
+    curves = (run.seams, eight.worst_seams)
+    assert row[1:] == [interval(curve[step - 1]) for curve in curves for step in (1, 12)]
 
 
 def test_a_step_after_the_blow_up_is_a_dash(render, cells, make_comparison, make_trained):

@@ -70,7 +70,7 @@ def test_beyond_a_blow_up_there_is_nothing(make_source, make_trained):
     assert math.isnan(measure(source, "csm:16", "vrmse@4")[0].value)
 
 
-@pytest.mark.parametrize("quantity", ["vrmse@3", "divergence@12", "seams@16"])
+@pytest.mark.parametrize("quantity", ["vrmse@3", "divergence@12", "seams", "worst_seams@16"])
 def test_what_the_file_does_not_keep_is_refused(make_source, quantity):
     source = make_source()
     thin = Source(source.name, thinned(source.results, ()))

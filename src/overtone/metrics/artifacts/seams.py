@@ -89,11 +89,25 @@ def worst_seams(residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic
     Returns:
         `(...)` dB, mean over the axes that have borders, each at its own worst shift.
     """
-    heights = [
+    heights = offset_seams(residual, patch, ndim=ndim, periodic=periodic)
+    return torch.stack([height.amax(dim=-1) for height in heights]).mean(dim=0)
+
+
+def offset_seams(
+    residual: Tensor, patch: Patch, *, ndim: int, periodic: Periodic = True
+) -> list[Tensor]:
+    """What `seams` would be at every offset of the grid, axis by axis.
+
+    Args:
+        residual, patch, ndim, periodic: as for `seams`.
+
+    Returns:
+        For each axis that has borders, dB of its own `(..., patch)` at the shifts 0 to patch - 1.
+    """
+    return [
         seam_height(*_split(profile, size, range(size), wraps))
         for profile, size, wraps, _ in _profiles(residual, patch, ndim, periodic)
     ]
-    return torch.stack([height.amax(dim=-1) for height in heights]).mean(dim=0)
 
 
 def seam_height(across: Tensor, within: Tensor) -> Tensor:
@@ -183,7 +197,7 @@ def grid_borders(n: int, patch: int, shifts: Sequence[int], wraps: bool) -> Tens
 
 
 SPREAD_OF_MEDIAN = math.sqrt(math.pi / 2)
-"""Of many normal variables, relative to that of their mean."""
+"""Spread of the median of many normal variables, relative to that of their mean."""
 
 
 def _num_borders(n: int, patch: int, wraps: bool) -> int:
