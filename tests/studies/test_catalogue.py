@@ -2,6 +2,7 @@ import pytest
 
 from overtone.errors import ConfigError
 from overtone.evaluate.candidates import used_patches
+from overtone.models.storage import pretrained_names
 from overtone.schedules import parse_schedule
 from studies.catalogue import FIXED, STUDIES, find_study
 
@@ -9,10 +10,18 @@ ALL = [training for study in STUDIES.values() for training in study.trainings]
 
 
 def test_one_name_is_one_configuration_in_all_studies():
-    configs = {}
+    configs, rates = {}, {}
     for training in ALL:
-        made = (training.config(), training.rate_of)
+        made = training.config()
         assert configs.setdefault(training.name, made) == made
+        if not training.packaged:
+            assert rates.setdefault(training.name, training.rate_of) == training.rate_of
+
+
+def test_packaged_models_are_in_the_package_and_trained_by_a_study():
+    packaged = {training.name for training in ALL if training.packaged}
+    assert packaged <= set(pretrained_names())
+    assert packaged <= {training.name for training in ALL if not training.packaged}
 
 
 def test_two_names_are_two_configurations():

@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from overtone.errors import ConfigError
+from studies import reproduce as reproduce_module
 from studies import tune
 from studies.archive import Archive
 from studies.reproduce import reproduce
@@ -150,3 +151,12 @@ def test_rates_are_chosen_by_trials_and_kept_with_their_scores(study, folder, fi
     assert kept["chosen"] == min((1e-4, 1e-2), key=lambda rate: kept["scores"][f"{rate:g}"])
     trained = json.loads((folder / "out" / "runs" / "tuned" / "config.json").read_text())
     assert trained["optimizer"]["lr"] == kept["chosen"]
+
+
+def test_a_packaged_model_is_taken_as_it_is(folder, monkeypatch):
+    monkeypatch.setattr(reproduce_module, "run_jobs", lambda *_, **__: pytest.fail("it is trained"))
+    training = Training("shear-flow-mini-csm", "shear-flow-mini", label="flexible", packaged=True)
+    reproduce_module._train([training], folder, 1, Console(quiet=True))
+    found = reproduce_module._candidate(training, folder)
+    assert (found.name, found.model.patches) == ("flexible", (4, 8, 16))
+    assert reproduce_module._run_of(replace(training, packaged=False), folder).parent.name == "runs"

@@ -1,6 +1,7 @@
 """The page's pictures."""
 
 import pytest
+from matplotlib.text import Text
 from PIL import Image
 
 from overtone.report.style import NothingToDraw
@@ -19,7 +20,20 @@ def test_pictures_are_drawn_and_small(tmp_path, make_comparison, store_results):
         assert path.stat().st_size < MAX_BYTES
         with Image.open(path) as image:
             assert image.format == "PNG"
-            assert image.size[0] > 900
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
+def test_a_picture_has_the_models_and_schedules_that_it_says(picture, make_comparison):
+    shown = narrowed(make_comparison(steps=40), picture.shown)
+    drawn = {model.name: {run.schedule for run in model.runs} for model in shown.models}
+    figure = picture.draw(shown)
+    words = {text.get_text() for text in figure.findobj(Text)}
+    assert figure.get_size_inches()[0] > 6
+    assert set(drawn) == set(picture.shown)
+    for model, schedules in drawn.items():
+        assert any(model in word for word in words), model
+        for schedule in schedules:
+            assert any(schedule in word for word in words), schedule
 
 
 def test_nothing_is_drawn_of_what_was_not_run(tmp_path):
