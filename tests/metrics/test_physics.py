@@ -126,12 +126,6 @@ def test_totals_of_a_uniform_gas():
     assert energy[0].item() == pytest.approx(6 * (3 * 5 / 2 + 4 / 0.4))
 
 
-def test_relative_deviation():
-    truth, prediction = torch.tensor([[1.0, 3.0], [0.0, 0.0]]), torch.tensor([[3.0, 2.0], [0, 0]])
-    assert physics.relative_deviation(prediction, truth, ndim=1).tolist() == [0.25, 0.0]
-    assert physics.relative_deviation(truth + 1, 0 * truth, ndim=1)[1] == math.inf
-
-
 def test_bad_input():
     domain = grid((8, 8), "periodic")
     with pytest.raises(ot.DomainError, match="2 components"):

@@ -5,7 +5,7 @@
 
 are the two of the paper's section "Physics informed behavior" (density 1). A solver's own output
 does not make them zero either: frames lie apart in time and were often coarsened. So compare with
-the truth's residuals, `relative_deviation`.
+the truth's residuals.
 
 Derivatives are spectral on periodic axes and finite differences of fourth order on others,
 one-sided at the ends. Non-periodic axes have equal cells unless coordinates are given. All
@@ -177,23 +177,6 @@ def momentum_residual(
     change = (later - earlier) / (2 * domain.dt)
     residual = change - viscosity * diffusion + advection + push
     return residual.square().sum(dim=component).sqrt()  # norm() takes a slow path over this axis
-
-
-def relative_deviation(prediction: Tensor, truth: Tensor, *, ndim: int) -> Tensor:
-    """How far a residual's mean is from the truth's own, relative to the latter.
-
-    Args:
-        prediction, truth: residuals `(..., *space)` of the same kind.
-        ndim: number of spatial axes.
-
-    Returns:
-        `(...)`: 0 where the prediction breaks the law as little as the truth. Infinite if only
-        the truth obeys it exactly.
-    """
-    space = tuple(range(-ndim, 0))
-    own = truth.double().abs().mean(dim=space)
-    deviation = (prediction.double().abs().mean(dim=space) - own).abs()
-    return torch.where(deviation == 0, 0.0, deviation / own)
 
 
 def _spectral_derivative(field: Tensor, dim: int, length: float) -> Tensor:

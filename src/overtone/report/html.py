@@ -96,7 +96,7 @@ def page(
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
-<style>{CSS}</style>
+<style>{_text("page.css")}</style>
 </head>
 <body>
 <main>
@@ -123,7 +123,7 @@ column is bold. Tokens, FLOPs and seconds are those of one sample.</p>
 </section>
 <section id="reading">
 <h2>How to read this</h2>
-{READING}
+{_text("reading.html")}
 </section>
 <footer><p>All numbers of this page are in <a href="results.json">results.json</a> beside it
 (format {escape(FORMAT)}), all figures in the folder <code>figures</code>.</p></footer>
@@ -266,74 +266,6 @@ def _embedded(picture: Picture, path: Path) -> str:
     )
 
 
-READING = """<dl>
-<dt>VRMSE</dt><dd>Root mean square error over the truth's standard deviation, for each field and
-frame, then averaged over fields and trajectories. 0 is perfect; 1 is as good as predicting the
-field's mean.</dd>
-<dt>Next step and rollout</dt><dd>Next step: one prediction from true frames. Rollout: the model
-goes on from its own predictions, so its errors add up.</dd>
-<dt>Schedule</dt><dd>Which patch the model uses at each step: 16 is always 16; 4-8-16 takes turns;
-+shift also moves the patch grid at every step. A small patch costs more tokens. The same schedule
-has the same colour in every figure, and a dashed line if it is shifted.</dd>
-<dt>Intervals</dt><dd>95 %, by bootstrap over trajectories. They say how far the mean might be from
-that of many more trajectories like these, not how much single trajectories differ. Schedules are
-compared on the same trajectories, so two whose intervals overlap may still differ; the page does
-not claim it. Intervals over few trajectories tend to be too narrow.</dd>
-<dt>Tokens, FLOPs, seconds</dt><dd>Tokens and FLOPs are counted. Seconds were measured on the
-machine named above, once, and another machine will give others.</dd>
-<dt>Harmonic excess</dt><dd>A patch grid of p cells leaves errors at wavenumbers m/p. The excess is
-how far the residual's power there stands above that of the wavenumbers around, in dB; about 0 is no
-artifact. The p-value is the chance of such an excess without a grid. The growth exponent is g in
-power ∝ step^g.</dd>
-<dt>BSNMSE</dt><dd>Squared error in a band of wavenumbers over the truth's energy in the same band.
-1 is as good as predicting nothing at these scales.</dd>
-<dt>Blow-up</dt><dd>The first step at which a prediction was not finite. Curves end there, and means
-are over what came before.</dd>
-</dl>
-"""
-
-CSS = """
-:root { color-scheme: light dark; --ink: #1d1f21; --soft: #5c6166; --paper: #ffffff;
-  --line: #d9dcdf; --tint: #f5f6f7; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e6e8; --soft: #a3a9af; --paper: #17191b; --line: #3a3e42; --tint: #202326; }
-}
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-main { max-width: 1100px; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin: 0.5rem 0 1rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.25rem; margin: 2.5rem 0 0.75rem; padding-bottom: 0.3rem;
-  border-bottom: 1px solid var(--line); }
-h3 { font-size: 1.02rem; margin: 0 0 0.5rem; overflow-wrap: anywhere; }
-p, ul, dl { max-width: 75ch; }
-ul { padding-left: 1.2rem; }
-li { margin: 0.35rem 0; overflow-wrap: anywhere; }
-dl { display: grid; grid-template-columns: 11rem minmax(0, 1fr); gap: 0.45rem 1rem; }
-dt { color: var(--soft); }
-dd { margin: 0; overflow-wrap: anywhere; }
-a { color: inherit; }
-.scroll { overflow-x: auto; margin: 0 0 1.5rem; }
-table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: 600; padding: 0.4rem 0; }
-th, td { padding: 0.3rem 0.75rem; border-bottom: 1px solid var(--line); text-align: right;
-  white-space: nowrap; }
-th { background: var(--tint); font-weight: 600; }
-th:first-child, th:nth-child(2), td.name { text-align: left; }
-figure { margin: 0 0 2.5rem; }
-.card { background: #ffffff; border: 1px solid var(--line); border-radius: 6px; padding: 0.5rem;
-  margin-bottom: 0.6rem; }
-.card img { display: block; margin: 0 auto; max-width: 100%; height: auto; }
-.whole { white-space: nowrap; }
-figcaption { font-size: 0.92rem; color: var(--soft); max-width: 80ch; }
-.files { display: block; font-size: 0.8rem; opacity: 0.85; overflow-wrap: anywhere; }
-footer { margin-top: 3rem; font-size: 0.9rem; color: var(--soft); }
-@media (max-width: 640px) {
-  main { padding: 0.75rem 0.75rem 2rem; }
-  h1 { font-size: 1.35rem; }
-  dl { grid-template-columns: minmax(0, 1fr); gap: 0.1rem; }
-  dd { margin-bottom: 0.7rem; }
-  th, td { padding: 0.25rem 0.5rem; }
-  .card { padding: 0.25rem; }
-}
-"""
+def _text(name: str) -> str:
+    """A file that lies beside this one."""
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")

@@ -200,11 +200,6 @@ SPREAD_OF_MEDIAN = math.sqrt(math.pi / 2)
 """Spread of the median of many normal variables, relative to that of their mean."""
 
 
-def _num_borders(n: int, patch: int, wraps: bool) -> int:
-    """How many of the grid at rest have a jump."""
-    return -(-n // patch) - (0 if wraps else 1)
-
-
 @dataclass(frozen=True)
 class Seams:
     """What `find_seams` found.
