@@ -232,7 +232,7 @@ def test_a_model_in_half_precision(make_model, make_window):
     ("processor", "tokenizer", "boundary"),
     [
         ("vit", "csm", "periodic"),
-        ("axial", "ckm", "wall"),
+        pytest.param("axial", "ckm", "wall", marks=pytest.mark.slow),
         pytest.param("vit", "csm", "wall", marks=pytest.mark.slow),
         pytest.param("axial", "ckm", "periodic", marks=pytest.mark.slow),
         pytest.param("swin", "csm", "wall", marks=pytest.mark.slow),  # masked

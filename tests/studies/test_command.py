@@ -34,12 +34,11 @@ def test_the_studies_are_listed(studies):
     assert any(line.startswith("shear-flow-mini ") for line in text.splitlines())
 
 
-def test_an_unknown_study_is_one_message():
-    command = [sys.executable, "-m", "studies", "run", "shear-flow"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: no study 'shear-flow'")
-    assert "Traceback" not in done.stderr
+def test_an_unknown_study_is_one_message(studies):
+    code, text = studies("run", "shear-flow")
+    assert code == 2
+    assert text.startswith("error: no study 'shear-flow'")
+    assert "Traceback" not in text
 
 
 @pytest.fixture

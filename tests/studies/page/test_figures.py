@@ -11,6 +11,7 @@ from studies.page.figures import PICTURES, draw_pictures, end_spectra, narrowed
 MAX_BYTES = 150_000
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_and_small(tmp_path, make_comparison, store_results):
     drawn = make_comparison(steps=40)
     store_results(tmp_path, shear_flow_mini=drawn, shear_flow_mini_seams=drawn)
