@@ -208,7 +208,7 @@ def _settings(entries: list[str]) -> dict[str, list[float]]:
 def tables(path: str | Path) -> tuple[Table, Table]:
     """A table of what the dataset is, and one of its splits; only metadata are read."""
     from overtone.data.location import Location, find_files, find_splits, find_stats, hdf5_files
-    from overtone.data.safety import readable
+    from overtone.guard.limits import readable
 
     place = Location(str(path))
     splits = find_splits(place) if place.is_folder() and not hdf5_files(place) else {}

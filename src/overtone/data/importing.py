@@ -22,11 +22,11 @@ import numpy as np
 
 from overtone.data.layout import FieldSpec
 from overtone.data.location import SPLITS, Location, split_counts
-from overtone.data.safety import require_memory
 from overtone.data.stats import write_stats
 from overtone.data.writer import Header, Storage, WellWriter
 from overtone.domain import BoundarySpec
 from overtone.errors import DataError, suggest
+from overtone.guard.limits import require_memory
 
 FORMATS = (".npy", ".npz", ".zarr", ".nc")
 

@@ -26,9 +26,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from overtone.data.safety import require_memory
 from overtone.domain import Boundary, Domain, Sides
 from overtone.errors import DataError, DomainError
+from overtone.guard.limits import require_memory
 
 GROUPS = ("t0_fields", "t1_fields", "t2_fields")
 """Groups of fields by tensor order."""

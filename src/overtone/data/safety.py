@@ -13,18 +13,16 @@ a dataset of 40 TB that was never written. `inspect` refuses both by looking at 
 from __future__ import annotations
 
 import math
-import os
-from pathlib import Path
 
 import h5py
 from h5py import h5l, h5o, h5z  # pyright: ignore[reportAttributeAccessIssue]  # compiled
 
 from overtone.errors import DataError
+from overtone.guard.limits import readable, require_memory
 
 MAX_OBJECTS = 10_000
 MAX_RATIO = 2_000
 NOT_COMPRESSING = {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}
-UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def inspect(file: h5py.File, name: str) -> None:
@@ -95,45 +93,6 @@ def inspect_dataset(dataset: h5py.Dataset, file_size: int, where: str) -> None:
             f"{where} declares {readable(declared)}, shape {dataset.shape}, but the file holds "
             f"{readable(stored)} of it; it was never written in full or is not what it says"
         )
-
-
-def require_memory(needed: int, what: str, advice: str) -> None:
-    """Raise `DataError` if an allocation does not fit into the available memory.
-
-    Args:
-        needed: bytes.
-        what: what they are for.
-        advice: how to need less.
-    """
-    available = available_memory()
-    if available is not None and needed > available:
-        raise DataError(
-            f"{what} takes {readable(needed)}, but only {readable(available)} of memory are "
-            f"available; {advice}"
-        )
-
-
-def available_memory() -> int | None:
-    """Bytes that can be allocated without swapping, or None where the system does not say."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
-def readable(num_bytes: float) -> str:
-    """A number of bytes in the unit that suits it, e.g. `1.5 MB`."""
-    power = 0
-    while num_bytes >= 1000 and power < len(UNITS) - 1:
-        num_bytes /= 1000
-        power += 1
-    return f"{num_bytes:.{1 if power else 0}f} {UNITS[power]}"
 
 
 def _is_compressed(dataset: h5py.Dataset) -> bool:

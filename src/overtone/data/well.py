@@ -25,10 +25,10 @@ from torch.utils.data import Dataset, default_collate
 from overtone.data.handles import Handles
 from overtone.data.layout import FieldSpec, Layout
 from overtone.data.location import find_files, find_stats
-from overtone.data.safety import require_memory
 from overtone.data.stats import load_stats
 from overtone.domain import Domain, Window, per_axis
 from overtone.errors import DataError, suggest
+from overtone.guard.limits import require_memory
 
 Item = tuple[Window, Tensor]
 """A window `(T, C, *space)` and its target `(horizon, C, *space)`."""
