@@ -171,7 +171,7 @@ def test_a_resumed_run_may_last_longer_but_not_be_another(small, tmp_path):
 def test_an_existing_run_is_refused_resumed_or_overwritten(small, tmp_path):
     config = small(train__updates=2)
     train(config, tmp_path / "run", console=QUIET)
-    with pytest.raises(ConfigError, match="--resume goes on with it, --overwrite removes it"):
+    with pytest.raises(ConfigError, match="--resume goes on with it, --overwrite replaces it"):
         train(config, tmp_path / "run", console=QUIET)
     train(small(train__updates=3), tmp_path / "run", overwrite=True, console=QUIET)
     (tmp_path / "notes").mkdir()

@@ -1,18 +1,9 @@
-"""From a configuration to a trained model in a folder.
-
-RUN/
-config.json, config.yaml    the resolved configuration
-metrics.jsonl, tensorboard/ curves
-checkpoints/                where it goes on after an interruption
-best/, last/                model folders: lowest validation error, and the end
-summary.json                how it ended
-"""
+"""From a configuration to a trained model in a folder, see `overtone.train.folder`."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +29,7 @@ from overtone.train.checkpoint import Checkpoint, Checkpoints
 from overtone.train.config import DataConfig, ModelConfig, RunConfig, load_config
 from overtone.train.console import Display, duration
 from overtone.train.draws import Share
+from overtone.train.folder import run_folder
 from overtone.train.journal import SUMMARY, Journal, plain
 from overtone.train.loop import Parts, Trainer, update_flops
 from overtone.train.parallel import Ranks, ranks
@@ -97,8 +89,27 @@ def _train(
     Share(config.train.batch, config.train.accumulate, own.rank, own.world)
     if config.train.precision == "fp16" and config.parallel.strategy != "ddp" and own.world > 1:
         raise ConfigError("train.precision=fp16 works with parallel.strategy=ddp; use bf16")
-    checkpoint = _open_folder(config, folder, own, resume, overwrite, console)
-    trainer = _prepare(config, folder, own, checkpoint, console)
+    with run_folder(folder, own) as opened:
+        inputs = () if config.data.path is None else (config.data.path,)
+        opened.require_free(resume=resume, overwrite=overwrite, inputs=inputs)
+        own.wait()  # all have looked before the first one changes anything
+        checkpoint = None
+        if opened.used and resume:
+            checkpoint = _find_checkpoint(config, folder, own, console)
+        trainer = _prepare(config, folder, own, checkpoint, console)
+        if own.first and (aside := opened.begin(config, replace=not resume)):
+            said = f"the earlier run is kept as '{aside}' until this one has finished"
+            console.print(said, soft_wrap=True, markup=False, highlight=False)
+        own.wait()
+        status = _run(trainer, folder, console)
+        if own.first and status != "interrupted":
+            opened.finish()
+    return Outcome(status, folder)
+
+
+def _run(trainer: Trainer, folder: Path, console: Console) -> str:
+    """Train with journal and display, and sum it up at the end; returns how it ended."""
+    config, own = trainer.config, trainer.parts.ranks
     journal = None
     if own.first:
         journal = Journal(folder, config.log, update=trainer.progress.update, name=folder.name)
@@ -115,44 +126,20 @@ def _train(
     if own.first:
         _summarise(trainer, status, folder)
         display.table(f"{config.recipe}: {status}", _rows(trainer, folder))
-    return Outcome(status, folder)
+    return status
 
 
-def _open_folder(
-    config: RunConfig, folder: Path, own: Ranks, resume: bool, overwrite: bool, console: Console
+def _find_checkpoint(
+    config: RunConfig, folder: Path, own: Ranks, console: Console
 ) -> Checkpoint | None:
-    """Make the run's folder, or find where to go on in it."""
-    used = (folder / "config.json").exists()
-    if folder.exists() and not used and any(folder.iterdir()):
-        raise ConfigError(f"'{folder}' exists and is not a run; choose another --out")
-    if used and not resume and not overwrite:
-        raise ConfigError(
-            f"'{folder}' holds a run already. --resume goes on with it, --overwrite removes it, "
-            "--out chooses another folder"
-        )
-    own.wait()  # all have looked before the first one changes anything
-    if used and overwrite and not resume and own.first:
-        shutil.rmtree(folder)
-    own.wait()
-    checkpoint = None
-    if used and resume:
-        _require_same(config, load_config(folder / "config.json"), folder)
-        checkpoint, notes = Checkpoints(folder, own).newest()
-        if own.first:
-            for note in notes:
-                console.print(f"warning: {note}", soft_wrap=True, markup=False)
-            where = f"update {checkpoint.update}" if checkpoint else "the start: no checkpoint yet"
-            console.print(f"resuming from {where}", highlight=False)
-    own.wait()
+    """Where to go on with the run of a folder; None if it has no checkpoint yet."""
+    _require_same(config, load_config(folder / "config.json"), folder)
+    checkpoint, notes = Checkpoints(folder, own).newest()
     if own.first:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (
-            ("config.yaml", config.to_yaml()),
-            ("config.json", config.model_dump_json(indent=2) + "\n"),
-        ):
-            with replacing(folder / name) as scratch:
-                scratch.write_text(text)
-    own.wait()
+        for note in notes:
+            console.print(f"warning: {note}", soft_wrap=True, markup=False)
+        where = f"update {checkpoint.update}" if checkpoint else "the start: no checkpoint yet"
+        console.print(f"resuming from {where}", highlight=False)
     return checkpoint
 
 
@@ -279,7 +266,8 @@ def data_folder(
                 seed=wanted.seed,
                 per_file=wanted.per_file,
                 splits=wanted.splits,
-                progress=lambda n, m, _: tick(n, m),
+                progress=tick,
+                wait=True,
             )
     if own is not None:
         own.wait()
