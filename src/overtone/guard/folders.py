@@ -150,12 +150,14 @@ def is_ours(path: str | Path, kind: str) -> bool:
 
 
 def strangers(path: Path) -> list[str]:
-    """What is in a folder that we did not write, relative to it, sorted; all if it isn't ours.
+    """What is in a folder that we did not write, relative to it, sorted; all if it isn't marked.
 
-    Empty folders don't count, and links are not followed: a link is a file of somebody's.
+    Empty folders and our temporary names don't count, and links are not followed: a link is a file
+    of somebody's.
     """
-    found = _marker(path)
-    return [name for name in contents(path) if found is None or not _matches(name, found.files)]
+    marker = _marker(path)
+    listed = marker.files if marker else ()
+    return [name for name in contents(path) if not _matches(name, listed)]
 
 
 def require_ours(
