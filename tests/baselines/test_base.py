@@ -229,3 +229,15 @@ def test_each_says_what_it_assumes():
     periodic = {name for name in BASELINES if find(name).assumes_periodic}
     assert periodic == {"fno", "tfno", "ffno", "afno_net", "coarse_solver"}
     assert [name for name in BASELINES if find(name).patched] == ["afno_net"]
+
+
+def test_units_do_not_matter(make_baseline, make_window, learned):
+    model = make_baseline(learned, width=8)
+    window = make_window(model.domain)
+    expected = model(window, 8)
+    for power in (-99, 99):
+        frame = model(ot.Window(2.0**power * window.fields, window.domain), 8)
+        assert torch.equal(frame, 2.0**power * expected)
+    units = torch.tensor([1e-25, 1e20])[:, None, None]
+    frame = model(ot.Window(units * window.fields, window.domain), 8)
+    assert bool(((frame - units * expected).abs() <= 1e-4 * units).all())

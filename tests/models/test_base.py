@@ -202,3 +202,60 @@ def test_refusals(make_domain, make_window, other, message):
     window = make_window(make_domain(**other))
     with pytest.raises(ot.DomainError, match=message):
         accept_window(window, domain=make_domain(), context=3, check_finite=True)
+
+
+UNITS = {
+    **MAKERS,
+    **{
+        f"{processor} {tokenizer}": lambda domain, p=processor, t=tokenizer: ot.build(
+            p, domain=domain, tokenizer=t, patches=8 if t == "fixed" else (4, 8), context=3,
+            width=24, heads=2, blocks=1, mlp_dim=24, refine=4,
+        )
+        for processor, tokenizer in (("axial", "ckm"), ("swin", "fixed"), ("afno", "csm"))
+    },
+    **{
+        name: lambda domain, n=name: ot.baseline(n, domain=domain, context=3, size="mini")
+        for name in ("persistence", "extrapolation")
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(params=UNITS)
+def scaled(request, make_domain):
+    """One model of each kind, with a pace, in fields of three kinds."""
+    torch.manual_seed(1)
+    model = UNITS[request.param](make_domain())
+    model.pace.copy_(torch.tensor([0.3, 0.0]))
+    return model
+
+
+def test_a_power_of_two_goes_through_a_model_exactly(scaled, make_window):
+    window = make_window(scaled.domain)
+    expected = scaled(window, 8)
+    for power in (-99, -98, -40, 1, 61, 99):
+        frame = scaled(ot.Window(2.0**power * window.fields, window.domain), 8)
+        assert torch.equal(frame, 2.0**power * expected), power
+
+
+@pytest.mark.parametrize("units", [(1e-25, 1e20), (1e30, 1e-30), (0.0, 1e-25), (1e19, 0.0)])
+def test_units_may_be_mixed_and_a_field_may_be_zero(scaled, make_window, units):
+    """Compared with the same model on fields of order one, of which the same are zero."""
+    window = make_window(scaled.domain)
+    units = torch.tensor(units)[:, None, None]
+    expected = scaled(ot.Window(window.fields * (units > 0), window.domain), 8)
+    frame = scaled(ot.Window(window.fields * units, window.domain), 8)
+    error = (frame - units * expected).flatten(2).abs().amax(dim=2)
+    assert bool((error <= 2e-5 * units.flatten()).all())
+    assert bool((frame[:, units.flatten() == 0] == 0).all())
+
+
+def test_nothing_is_refused_if_nobody_checks(model, make_window):
+    window = make_window(model.domain)
+    window.fields[1, -1, 0, 3, 4] = torch.nan
+    with pytest.raises(ot.DomainError, match="1 values that are NaN or infinite"):
+        model(window, 8)
+    assert bool(model(window, 8, check_finite=False)[1].isnan().any())
+    with pytest.raises(ot.DomainError, match="NaN or infinite"):
+        ot.rollout(model, window, steps=3, schedule="8").__next__()
+    *_, last = ot.rollout(model, window, steps=3, schedule="8", check_finite=False)
+    assert bool(last[1].isnan().any())

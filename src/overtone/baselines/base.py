@@ -105,9 +105,9 @@ class Baseline(Model):
         make: Any = find(config["name"])
         return make(domain=domain, context=config["context"], **config["options"])
 
-    def accept(self, window: Window) -> Window:
+    def accept(self, window: Window, *, check_finite: bool = True) -> Window:
         """Check a window against the model and cut it to the context."""
-        window = super().accept(window)
+        window = super().accept(window, check_finite=check_finite)
         if window.num_frames < self.context:
             raise DomainError(
                 f"the window has {window.num_frames} frames; '{self.name}' joins exactly "

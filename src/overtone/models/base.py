@@ -91,6 +91,7 @@ class Model(nn.Module, ABC):
         shift: PerAxis = 0,
         *,
         allow_untrained: bool = False,
+        check_finite: bool = True,
     ) -> Tensor:
         """Predict the next frame.
 
@@ -101,11 +102,16 @@ class Model(nn.Module, ABC):
                 model has one patch, or none.
             shift: cells by which the patch grid is moved, one int or one for each axis.
             allow_untrained: accept a patch that the model was not trained for.
+            check_finite: refuse NaN and infinity; without it they spread. In training the loss
+                tells, and nothing is refused.
 
         Returns:
             `(B, C, *space)` in physical units.
         """
-        return self.next_frame(*self.accept_call(window, patch, shift, allow_untrained))
+        accepted = self.accept_call(
+            window, patch, shift, allow_untrained, check_finite=check_finite
+        )
+        return self.next_frame(*accepted)
 
     def predict_change(
         self,
@@ -133,10 +139,16 @@ class Model(nn.Module, ABC):
         return stats.add_change(window.fields[:, -1:], change)[:, 0]
 
     def accept_call(
-        self, window: Window, patch: PerAxis | None, shift: PerAxis, allow_untrained: bool
+        self,
+        window: Window,
+        patch: PerAxis | None,
+        shift: PerAxis,
+        allow_untrained: bool,
+        *,
+        check_finite: bool = True,
     ) -> tuple[Window, PatchGrid]:
         """The frames that are used, and the patch grid on them."""
-        window = self.accept(window)
+        window = self.accept(window, check_finite=check_finite)
         if patch is None:
             if len(self.patches) != 1:
                 known = ", ".join(map(str, self.patches))
@@ -144,11 +156,11 @@ class Model(nn.Module, ABC):
             (patch,) = self.patches
         return window, self.lay(window.domain, patch, shift, allow_untrained)
 
-    def accept(self, window: Window) -> Window:
+    def accept(self, window: Window, *, check_finite: bool = True) -> Window:
         """Check a window against the model and cut it to the context."""
-        # In training the loss tells of NaN.
+        check_finite = check_finite and not self.training
         return accept_window(
-            window, domain=self.domain, context=self.context, check_finite=not self.training
+            window, domain=self.domain, context=self.context, check_finite=check_finite
         )
 
     def lay(
