@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -243,3 +244,36 @@ def test_dropped_samples_take_their_limits_along(make_domain):
     frames = ot.rollout(Rising(), start, steps=3, schedule="4", on_blow_up="drop")
     alive = [frames.alive.tolist() for _ in frames]
     assert alive == [[False, True, True], [False] * 3, [False] * 3]
+
+
+@pytest.mark.parametrize("schedule", [8, np.int64(8), ot.Constant(8), "8"])
+def test_a_schedule_may_be_one_patch(window, schedule):
+    model = Doubling()
+    list(ot.rollout(model, window, steps=1, schedule=schedule))
+    assert model.calls[0][0] == (8, 8)
+
+
+@pytest.mark.parametrize("schedule", [8.0, None, True, [4, 8]])
+def test_what_is_no_schedule(window, schedule):
+    with pytest.raises(ot.PatchError, match="schedule is .*; expected a patch such as 16"):
+        ot.rollout(Doubling(), window, steps=1, schedule=schedule)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (MemoryError(), "does not fit into memory"),
+        (torch.OutOfMemoryError("CUDA out of memory"), "does not fit into memory.*CUDA out of"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate"), "does not fit into"),
+    ],
+)
+def test_too_little_memory_is_said(window, error, expected):
+    class Hungry(Doubling):
+        def __call__(self, window, patch, shift=0):
+            raise error
+
+    with pytest.raises(ot.OvertoneError, match=expected):
+        next(ot.rollout(Hungry(), window, steps=1, schedule="4"))
+    error = RuntimeError("a bug")
+    with pytest.raises(RuntimeError, match="a bug"):
+        next(ot.rollout(Hungry(), window, steps=1, schedule="4"))

@@ -89,7 +89,7 @@ def rollout(
         )
     window = window.last(model.context)
     limits = _limits(bound, window) if check_finite or bound is not None else None
-    schedule = schedule if isinstance(schedule, Schedule) else parse_schedule(schedule)
+    schedule = parse_schedule(schedule)
     # Other people's models look for NaN as they like.
     call = partial(model, check_finite=check_finite) if isinstance(model, Model) else model
     return Rollout(call, window, steps, schedule, on_blow_up, limits, timed)
@@ -133,13 +133,27 @@ class Rollout(Iterator[Tensor]):
             return self._whole(window.fields[:, -1])
         with torch.no_grad():
             began = _now(window.fields) if self._timed else 0.0
-            frame = self._model(window, self.choice.patch, self.choice.shift)
+            frame = self._call(window, self.choice)
             self.seconds = _now(window.fields) - began if self._timed else 0.0
             if self._limits is not None:
                 frame = self._judged(frame)
             self._window = self._window.slide(frame)
         self.step += 1
         return self._whole(frame)
+
+    def _call(self, window: Window, choice: Choice) -> Tensor:
+        """The model's frame; where memory does not suffice, an error that says what for."""
+        try:
+            return self._model(window, choice.patch, choice.shift)
+        except (MemoryError, RuntimeError) as error:
+            out_of_memory = isinstance(error, (MemoryError, torch.OutOfMemoryError))
+            if not out_of_memory and "DefaultCPUAllocator" not in str(error):
+                raise
+            raise OvertoneError(
+                f"a step at patch {choice.patch} of {len(window.fields)} samples on a grid of "
+                f"{window.domain.shape} cells does not fit into memory; predict fewer samples at "
+                f"once, or at a coarser patch ({str(error).splitlines()[0] if str(error) else ''})"
+            ) from error
 
     def _judged(self, frame: Tensor) -> Tensor:
         """What the rollout goes on with of a frame, in which samples may have blown up."""

@@ -49,7 +49,7 @@ def test_dict_round_trip(make_domain):
         ({"size": "8m"}, "expected one of nano, tiny, 7m, 25m, 100m"),
         ({"widht": 3}, "option is 'widht'.*did you mean 'width'"),
         ({"decoder": "sum"}, "decoder is 'sum'; expected one of paper, keep"),
-        ({"patches": ()}, "patches is empty"),
+        ({"patches": ()}, r"patches is \(\)"),
         ({"patches": ((4, 4, 4),)}, "one for each of 2 axes"),
         ({"context": 0}, "context is 0"),
         ({"width": 50, "heads": 4}, "choose a multiple of 8"),

@@ -5,6 +5,7 @@ What is refused is tested here; the messages of refusals with the models (test_e
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -259,3 +260,22 @@ def test_nothing_is_refused_if_nobody_checks(model, make_window):
         ot.rollout(model, window, steps=3, schedule="8").__next__()
     *_, last = ot.rollout(model, window, steps=3, schedule="8", check_finite=False)
     assert bool(last[1].isnan().any())
+
+
+def test_numbers_of_numpy_are_numbers(model, make_window):
+    window = make_window(model.domain)
+    expected = model(window, 8, (1, 2))
+    assert torch.equal(model(window, np.int64(8), np.array([1, 2])), expected)
+    assert torch.equal(model(window, (np.uint8(8), 8), (np.int32(1), 2)), expected)
+    if model.patched:
+        for wrong in (8.0, True, "8", None if len(model.patches) > 1 else 0):
+            with pytest.raises(ot.OvertoneError, match="patch"):
+                model(window, wrong)
+
+
+def test_a_patch_that_fits_nowhere_is_refused_at_once(model, make_window):
+    window = make_window(model.domain)
+    if model.patched:
+        for huge in (10**12, 10**6000):
+            with pytest.raises(ot.OvertoneError, match="patch"):
+                model(window, huge, allow_untrained=True)

@@ -18,7 +18,15 @@ from overtone.models.base import Model
 from overtone.models.flops import call_flops
 from overtone.models.storage import load_with_config
 from overtone.rollout import Stepper
-from overtone.schedules import Constant, Cycle, Patch, Schedule, Shifted, parse_schedule
+from overtone.schedules import (
+    Constant,
+    Cycle,
+    Patch,
+    Schedule,
+    Shifted,
+    parse_schedule,
+    require_countable,
+)
 
 
 class Evaluable(Stepper, Protocol):
@@ -185,7 +193,7 @@ def choose_schedules(
     if wanted is None or not candidate.patched:
         chosen = usual_schedules(candidate)
     else:
-        chosen = [parse_schedule(s) if isinstance(s, str) else s for s in wanted]
+        chosen = [parse_schedule(s) for s in wanted]
     chosen = list({str(schedule): schedule for schedule in chosen}.values())
     kept = []
     for schedule in chosen:
@@ -221,4 +229,5 @@ def usual_schedules(candidate: Candidate) -> list[Schedule]:
 
 def used_patches(schedule: Schedule, steps: int) -> tuple[Patch, ...]:
     """The patches of a rollout, each once, in order of their first use."""
-    return tuple(dict.fromkeys(schedule(step).patch for step in range(steps)))
+    countable = range(require_countable(steps))
+    return tuple(dict.fromkeys(schedule(step).patch for step in countable))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypedDict, Unpack
 
-from overtone.domain import Domain, per_axis
+from overtone.domain import Domain, entries, is_int, per_axis
 from overtone.errors import OvertoneError, require_one_of
 from overtone.models.processors import PROCESSORS
 from overtone.models.tokenizers import TOKENIZERS, DecoderRule
@@ -187,9 +187,9 @@ def design(
 
 def trained_patches(patches: Sequence[Patch] | int, ndim: int) -> tuple[tuple[int, ...], ...]:
     """The patches that a model will be trained for, one int for each axis."""
-    given = [patches] if isinstance(patches, int) else patches
+    given = (patches,) if is_int(patches) else entries(patches)
     if not given:
-        raise OvertoneError("patches is empty; expected at least one, such as (4, 8, 16)")
+        raise OvertoneError(f"patches is {patches!r}; expected at least one, such as (4, 8, 16)")
     return tuple(per_axis(patch, ndim, "patch") for patch in given)
 
 
@@ -208,8 +208,9 @@ def _kernels(patches: tuple[tuple[int, ...], ...], options: Options) -> tuple[in
     given = options.get("base_kernel")
     if given is None:
         return base_kernels([size for patch in patches for size in patch], stages)
-    if isinstance(given, int):
+    if is_int(given):
         return split(given, stages)
+    given = entries(given)
     if len(given) != options.get("stages", len(given)):
         raise OvertoneError(f"base_kernel {tuple(given)} does not have {stages} stages")
     return tuple(given)

@@ -295,7 +295,7 @@ def test_memory_at_the_papers_grid(tmp_path):
     [
         ({"size": "xl"}, "size is 'xl'; expected one of mini, s, b, l"),
         ({"widht": 3}, "option is 'widht'; expected one of width.*did you mean 'width'"),
-        ({"patches": ()}, "patches is empty"),
+        ({"patches": ()}, r"patches is \(\)"),
         ({"tokenizer": "csm"}, "CViT has 'ckm' and 'fixed'"),
         ({"tokenizer": "fixed"}, "'fixed' has one patch"),
         ({"width": 25}, "width 25 does not split into 2 heads"),
