@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from overtone.domain import Domain, per_axis
+from overtone.domain import Domain, is_int, per_axis
 from overtone.errors import DomainError, OvertoneError, PatchError
 from overtone.grid import PatchGrid
 from overtone.models.base import Model
@@ -80,8 +80,15 @@ class Candidate:
 
     def trained_on(self, what: str) -> Any:
         """How data was read in its training: `"stride"` or `"coarsen"`; 1 where unknown."""
-        value = self.training.get("data", {}).get(what, 1)
-        return tuple(value) if isinstance(value, list) else value
+        data = self.training.get("data")
+        value = data.get(what, 1) if isinstance(data, Mapping) else 1
+        value = tuple(value) if isinstance(value, list) else value
+        if not all(map(is_int, value if isinstance(value, tuple) else (value,))):
+            raise OvertoneError(
+                f"the folder of model '{self.name}' says that {what} was {value!r} in its "
+                f"training; expected an int, or one for each axis: give --{what}"
+            )
+        return value
 
     @property
     def patched(self) -> bool:
@@ -137,7 +144,8 @@ def load_candidate(path: str | Path, name: str | None = None) -> Candidate:
     model, config = load_with_config(path)
     full = Path(path).resolve()
     own = full.parent.name if full.name in ("best", "last") else full.name
-    return Candidate(name or own, model, config.get("training") or {})
+    training = config.get("training")
+    return Candidate(name or own, model, training if isinstance(training, Mapping) else {})
 
 
 def as_candidates(models: Mapping[str, Evaluable] | Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -23,6 +23,8 @@ from torch import Tensor, nn
 from overtone.domain import Domain, PerAxis, Window, per_axis
 from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchError
 from overtone.grid import PatchGrid
+from overtone.guard.names import shown
+from overtone.models.architecture import require_sizes
 from overtone.models.storage import load_folder, load_weights, save_folder
 from overtone.normalize import Statistics
 from overtone.schedules import Patch
@@ -58,8 +60,7 @@ class Model(nn.Module, ABC):
         causal: bool = False,
     ):
         super().__init__()
-        if context < 1:
-            raise OvertoneError(f"context is {context}; expected at least 1")
+        require_sizes({"context": context})
         self.domain = domain
         self.context = context
         self.causal = causal
@@ -195,12 +196,17 @@ class Model(nn.Module, ABC):
         save_folder(path, self.state_dict() if weights is None else weights, content)
 
     @classmethod
-    def from_pretrained(cls, path: str | Path) -> Self:
+    def from_pretrained(cls, path: str | Path, *, sha256: str | None = None) -> Self:
         """Read a folder that `save` wrote, or a model that comes with the package, by its name.
 
         The model is in evaluation mode.
+
+        Args:
+            path: the folder, or the name.
+            sha256: what the SHA-256 of `model.safetensors` must be, in hexadecimal. The checksum
+                that is stored beside the weights finds damage, not tampering; this one finds both.
         """
-        return cls.restore(*load_folder(path), path)
+        return cls.restore(*load_folder(path, sha256=sha256), path)
 
     @classmethod
     def restore(
@@ -209,8 +215,15 @@ class Model(nn.Module, ABC):
         """Build a model from what `load_folder` read in a folder."""
         try:
             model = cls.rebuild(config)
-        except (KeyError, TypeError, OvertoneError) as error:
-            raise CheckpointError(f"the configuration of '{path}' does not fit: {error}") from error
+        except CheckpointError:
+            raise
+        # What is in a file may be of any type, and torch refuses some of it in its own words.
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError,
+                MemoryError) as error:  # fmt: skip
+            kind = "" if isinstance(error, OvertoneError) else f"{type(error).__name__}: "
+            raise CheckpointError(
+                f"the configuration of '{path}' does not fit: {kind}{shown(error)[:500]}"
+            ) from error
         load_weights(model, weights, path)
         return model.eval()
 
