@@ -1,8 +1,10 @@
+import numpy as np
 import pytest
 import torch
 
 import overtone as ot
 from overtone import Boundary
+from overtone.domain import per_axis
 
 
 def test_boundaries_are_read_per_axis_and_per_side():
@@ -36,6 +38,20 @@ def test_dict_round_trip_and_hash():
         ({"boundaries": ("wall", ("periodic", "wall"))}, "both sides or on neither"),
         ({"fields": "uv"}, "tuple of names"),
         ({"fields": ("u", "u")}, "may occur once"),
+        ({"fields": 5}, "fields is 5"),
+        ({"fields": (1, 2)}, "tuple of names"),
+        ({"shape": None}, "shape is None; expected one to 3 axes"),
+        ({"shape": "88"}, "one to 3 axes"),
+        ({"shape": (8, float("nan"))}, "positive number of cells"),
+        ({"shape": (8, 8.5)}, "positive number of cells"),
+        ({"shape": (8, None)}, "positive number of cells"),
+        ({"shape": (8, 10**6000)}, "an axis of more than"),
+        ({"extent": None}, "extent is None"),
+        ({"extent": (1.0, "2")}, "extent is '2'; expected a positive number"),
+        ({"extent": 1.0}, "one length for each of 2 axes"),
+        ({"dt": "fast"}, "dt is 'fast'"),
+        ({"boundaries": None}, "boundaries are None"),
+        ({"boundaries": (1, 2)}, "boundary is 1"),
     ],
 )
 def test_contradictions_are_refused(change, message):
@@ -91,3 +107,59 @@ def test_a_window_moves_to_a_device_with_its_domain(make_domain, make_window):
     there = window.to("meta")
     assert (there.fields.device.type, there.domain) == ("meta", window.domain)
     assert torch.equal(window.to("cpu").fields, window.fields)
+
+
+def test_one_axis_may_be_a_number():
+    assert ot.Domain(64, 1.0, "periodic", ("u",)) == ot.Domain((64,), (1.0,), "periodic", ("u",))
+    assert ot.Domain(np.int64(64), np.float32(1), "wall", ["u"]).shape == (64,)
+    assert ot.Domain(np.array([8, 16]), np.ones(2), "wall", np.array(["u"])).shape == (8, 16)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ">f4"])
+def test_an_array_of_numpy_becomes_a_tensor(make_domain, dtype):
+    domain = make_domain((4, 4))
+    array = np.arange(96, dtype=dtype).reshape(1, 3, 2, 4, 4)
+    locked = array[:, ::-1]
+    locked.setflags(write=False)
+    for values in (array, locked):
+        window = ot.Window(values, domain)
+        assert isinstance(window.fields, torch.Tensor)
+        assert window.fields.tolist() == values.tolist()
+        assert window.last(2).num_frames == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (np.zeros((1, 3, 2, 4, 4), int), "an array of int64"),
+        (np.zeros((1, 3, 2, 4, 4), complex), "an array of complex128"),
+        (np.zeros((1, 3, 2, 4, 4), object), "an array of object"),
+        ([[1.0]], "a list; expected a tensor"),
+        (None, "a NoneType; expected a tensor"),
+    ],
+)
+def test_other_things_are_no_fields(make_domain, fields, message):
+    with pytest.raises(ot.DomainError, match=message):
+        ot.Window(fields, make_domain((4, 4)))
+
+
+def test_one_for_each_axis():
+    for four in (4, np.int64(4), np.uint8(4)):
+        for value in (four, (four, four), np.array([4, 4])):
+            found = per_axis(value, 2, "patch")
+            assert found == (4, 4)
+            assert all(type(entry) is int for entry in found)
+    for wrong in (4.0, np.float64(4), True, None, "44", (4, 4.0), (4,), [[4, 4]], np.array(4.0)):
+        with pytest.raises(ot.DomainError, match="patch is .*; expected one int, or one for each"):
+            per_axis(wrong, 2, "patch")
+    with pytest.raises(ot.DomainError, match="patch is beyond"):
+        per_axis(10**6000, 2, "patch")
+
+
+def test_finding_what_is_not_finite_needs_no_values(make_domain):
+    ot.Window(torch.zeros(0, 3, 2, 4, 4), make_domain((4, 4))).require_finite()
+    for value in (torch.nan, torch.inf, -torch.inf):
+        window = ot.Window(torch.zeros(1, 3, 2, 4, 4), make_domain((4, 4)))
+        window.fields[0, 1, 1, 2, 3] = value
+        with pytest.raises(ot.DomainError, match=r"sample 0, frame 1, field 'b', cell \(2, 3\)"):
+            window.require_finite()

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from overtone.normalize import CHANGE_FLOOR, change_share, statistics, typical_pace
+from overtone.normalize import CHANGE_FLOOR, change_share, size_of, statistics, typical_pace
 
 
 def fields(scale=1.0, frames=5, seed=0, dtype=torch.float64):
@@ -131,3 +131,44 @@ def test_a_pace_calls_the_unit_back_where_the_context_runs_faster():
     with_pace = statistics(fast, pace=pace).unit / statistics(slow, pace=pace).unit
     assert without[0, -1].tolist() == pytest.approx([1.983, 1.983], abs=1e-3)
     torch.testing.assert_close(with_pace, without.sqrt())
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-25, 1e20, 1e30])
+def test_squares_neither_vanish_nor_overflow(unit):
+    x, pace = fields(dtype=torch.float32), torch.tensor([0.2, 0.0, 0.1])
+    found, expected = statistics(unit * x, pace=pace), statistics(x, pace=pace)
+    for name in ("mean", "std", "change", "unit"):
+        wanted = getattr(expected, name).double()
+        assert torch.allclose(getattr(found, name).double() / unit, wanted, rtol=1e-5, atol=1e-6)
+    assert torch.allclose(change_share(unit * x), change_share(x), rtol=1e-5)
+
+
+def test_ordinary_numbers_are_what_they_are_without_units():
+    """The statistics written out, without the division by a power of two."""
+    x = fields(scale=3.7, dtype=torch.float32)
+    stats = statistics(x, causal=False)
+    var, mean = torch.var_mean(x, dim=(3, 4), correction=0)
+    drift = mean - mean[:, :1]
+    spread = drift.square().cumsum(1)[:, -1] / 5 - (drift.cumsum(1)[:, -1] / 5).square()
+    square = x.square().mean(dim=(3, 4)).cumsum(1)[:, -1] / 5
+    std = (var.cumsum(1)[:, -1] / 5 + spread.clamp(min=0) + 1e-5**2 * square).sqrt()
+    change = x.diff(dim=1).square().mean(dim=(3, 4)).cumsum(1)[:, -1] / 4
+    step = (change + (CHANGE_FLOOR * std).square()).sqrt()
+    assert torch.equal(stats.std[:, -1], std)
+    assert torch.equal(stats.unit[:, -1], step)
+
+
+def test_what_is_zero_everywhere_has_no_unit_and_stays_zero():
+    x = fields()
+    x[:, :, 1] = 0
+    stats = statistics(x, pace=torch.tensor([0.1, 0.1, 0.0]))
+    assert bool((stats.unit[:, :, 1] == 0).all())
+    assert bool((stats.add_change(x, torch.ones_like(x))[:, :, 1] == 0).all())
+    assert bool(stats.change_between(x, x + 1).isfinite().all())
+    assert bool((stats.unit[:, :, [0, 2]] > 0).all())
+
+
+def test_sizes_are_powers_of_two_below_the_largest_value():
+    x = torch.tensor([[3.0, -5.0], [0.0, 0.0], [1e-30, 0.0], [-3e38, 1.0], [0.5, 0.25]])
+    expected = [4.0, 1.0, 2.0**-100, 2.0**127, 0.5]
+    assert size_of(x, dim=(1,)).flatten().tolist() == expected

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -172,3 +173,107 @@ def test_only_a_timed_rollout_measures_the_model(window):
         frames = ot.rollout(Doubling(), window, steps=2, schedule="4", timed=timed)
         assert frames.seconds == 0
         assert [frames.seconds > 0 for _ in frames] == [timed] * 2
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1.0, 1e20])
+def test_a_blow_up_is_one_by_what_a_sample_starts_from(make_domain, unit):
+    """Doubling exceeds 1e15 times the start at step 50, whatever the unit is."""
+    start = ot.Window(torch.full((1, 2, 2, 4, 4), unit), make_domain((4, 4)))
+    with pytest.raises(ot.RolloutDiverged, match="exceeds its bound") as error:
+        list(ot.rollout(Doubling(), start, steps=99, schedule="4"))
+    assert error.value.num_valid == 49
+    assert 2.0**49 < 1e15 < 2.0**50
+
+
+def test_what_is_finite_is_all_there_is_to_ask_where_floats_end(make_domain):
+    start = ot.Window(torch.full((1, 2, 2, 4, 4), 1e30), make_domain((4, 4)))
+    with pytest.raises(ot.RolloutDiverged, match="is not finite") as error:
+        list(ot.rollout(Doubling(), start, steps=99, schedule="4"))
+    assert error.value.num_valid == 28  # 2^28 · 1e30 < 3.4e38
+
+
+class Waking(Doubling):
+    """The second field is set to a value at the first step and stays there."""
+
+    value = 1.0
+
+    def __call__(self, window, patch, shift=0):
+        frame = window.fields[:, -1].clone()
+        frame[:, 1] = self.value
+        return frame
+
+
+@pytest.mark.parametrize("start", [0.0, 1e-18])
+@pytest.mark.parametrize(("value", "alive"), [(1.0, True), (1e4, True), (1e6, False)])
+def test_a_field_at_rest_is_measured_by_the_others(make_domain, start, value, alive):
+    fields = torch.ones(1, 2, 2, 4, 4)
+    fields[:, :, 1] = start
+    model = Waking()
+    model.value = value
+    frames = ot.rollout(
+        model, ot.Window(fields, make_domain((4, 4))), steps=2, schedule="4", on_blow_up="drop"
+    )
+    list(frames)
+    assert frames.alive.tolist() == [alive]
+
+
+def test_a_sample_that_is_zero_may_become_anything_finite(make_domain):
+    start = ot.Window(torch.zeros(1, 2, 2, 4, 4), make_domain((4, 4)))
+    model = Waking()
+    model.value = 1e30
+    assert len(list(ot.rollout(model, start, steps=2, schedule="4"))) == 2
+    model.value = float("inf")
+    with pytest.raises(ot.RolloutDiverged, match="is not finite"):
+        list(ot.rollout(model, start, steps=2, schedule="4"))
+
+
+def test_dropped_samples_take_their_limits_along(make_domain):
+    """Of samples that start at 1, 1e-20 and 1e10, the first is lost; the others keep their own."""
+    units = torch.tensor([1.0, 1e-20, 1e10]).reshape(3, 1, 1, 1, 1)
+    start = ot.Window(units * torch.ones(3, 2, 2, 4, 4), make_domain((4, 4)))
+
+    class Rising(Doubling):
+        def __call__(self, window, patch, shift=0):
+            self.calls.append(patch)
+            factor = {1: 1e14, 2: 100.0, 3: 0.1}[len(self.calls)]
+            frame = factor * window.fields[:, -1]
+            if len(self.calls) == 1:
+                frame[0] = float("nan")
+            return frame
+
+    frames = ot.rollout(Rising(), start, steps=3, schedule="4", on_blow_up="drop")
+    alive = [frames.alive.tolist() for _ in frames]
+    assert alive == [[False, True, True], [False] * 3, [False] * 3]
+
+
+@pytest.mark.parametrize("schedule", [8, np.int64(8), ot.Constant(8), "8"])
+def test_a_schedule_may_be_one_patch(window, schedule):
+    model = Doubling()
+    list(ot.rollout(model, window, steps=1, schedule=schedule))
+    assert model.calls[0][0] == (8, 8)
+
+
+@pytest.mark.parametrize("schedule", [8.0, None, True, [4, 8]])
+def test_what_is_no_schedule(window, schedule):
+    with pytest.raises(ot.PatchError, match="schedule is .*; expected a patch such as 16"):
+        ot.rollout(Doubling(), window, steps=1, schedule=schedule)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (MemoryError(), "does not fit into memory"),
+        (torch.OutOfMemoryError("CUDA out of memory"), "does not fit into memory.*CUDA out of"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate"), "does not fit into"),
+    ],
+)
+def test_too_little_memory_is_said(window, error, expected):
+    class Hungry(Doubling):
+        def __call__(self, window, patch, shift=0):
+            raise error
+
+    with pytest.raises(ot.OvertoneError, match=expected):
+        next(ot.rollout(Hungry(), window, steps=1, schedule="4"))
+    error = RuntimeError("a bug")
+    with pytest.raises(RuntimeError, match="a bug"):
+        next(ot.rollout(Hungry(), window, steps=1, schedule="4"))

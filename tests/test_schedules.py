@@ -1,8 +1,13 @@
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import overtone as ot
+from overtone.schedules import MAX_LISTED, MAX_STEPS, MAX_TEXT
 
 patch = st.integers(1, 64) | st.tuples(st.integers(1, 64), st.integers(1, 64))
 patches = st.lists(patch, min_size=1, max_size=5).map(tuple)
@@ -116,3 +121,117 @@ def test_offset_with_too_few_axes():
     domain = ot.Domain((16, 16), (1, 1), "periodic", ("u",))
     with pytest.raises(ot.PatchError, match="1 entries; the domain has 2 axes"):
         ot.Shifted(ot.Constant(4), offsets=[(1,)])(0).on(domain)
+
+
+GRID = ot.Domain((64, 64), (1.0, 1.0), "periodic", ("u",))
+WORDS = ["dwell", "warmup", "reverse", "bursts", "random", "explicit", "+shift", "at", "stratified",
+         ":", ":", "-", "-", "x", "4", "8", "16", "0", "1000000000", "9" * 4400, " ", "_", "é",
+         "\uff14", "\x00", "\x1b[2J", "4.0", "-1", "+"]  # fmt: skip
+
+
+def parsed(text):
+    """The schedule of a text, or the error."""
+    try:
+        return ot.parse_schedule(text)
+    except ot.PatchError as error:
+        return error
+
+
+@given(st.text(max_size=40) | st.lists(st.sampled_from(WORDS), max_size=12).map("".join))
+@example("4-1000000000+shift")
+@example("dwell:4-8:1000000000000")
+@example("bursts:16:4:" + "9" * 6000)
+@example("reverse:16:4:1000000000000+shift")
+@example("+shift")
+@example("16+shift:at:3x5x7x9")
+def test_any_text_is_a_schedule_that_reads_back_or_an_error(text):
+    found = parsed(text)
+    if isinstance(found, ot.PatchError):
+        assert len(str(found)) < 600
+        assert str(found).isprintable()
+        return
+    assert ot.parse_schedule(str(found)) == found
+    with contextlib.suppress(ot.OvertoneError):  # patches that the grid can't hold
+        assert found.tokens(GRID, 1) >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("9" * 6000, "can't be read"),
+        ("9" * 4000, "a number of more than 30 digits"),
+        ("4-10000000000000", "patch is 10000000000000; expected 1 to"),
+        ("dwell:4-8:-1", "each is -1; expected 1 to"),
+        ("random:4:" + "9" * 40, "seed is a number of more than 30 digits"),
+        ("4x4x4x4", "one for each of up to 3 axes"),
+        ("16+shift:at:1x2x3x4", "an offset is"),
+        ("explicit:" + "4-" * MAX_TEXT + "4", f"expected at most {MAX_TEXT}"),
+    ],
+)
+def test_numbers_and_texts_have_limits(text, message):
+    with pytest.raises(ot.PatchError, match=message) as error:
+        ot.parse_schedule(text)
+    assert len(str(error.value)) < 500
+
+
+def test_offsets_of_huge_patches_are_never_listed():
+    """Every offset comes once, in steps round a ring."""
+    schedule = ot.parse_schedule("4-1000000000+shift")
+    shifts = [schedule(step).shift for step in range(1, 400, 2)]
+    assert len({shift[0] for shift in shifts}) == len(shifts)
+    assert all(0 <= s < 10**9 for shift in shifts for s in shift)
+    with pytest.raises(ot.PatchError, match="patch 1000000000 does not fit axis 0 of 64 cells"):
+        schedule.tokens(GRID, 40)
+    size = MAX_LISTED + 2
+    whole = ot.Shifted(ot.Constant((size,)))
+    for first in (0, size):
+        offsets = [whole(first + use).shift[0] for use in range(size)]
+        assert sorted(offsets) == list(range(size))
+
+
+def test_steps_that_nobody_goes_through_are_refused():
+    for text in ("4-8", "4-8+shift", "dwell:4-8:1000000000000"):
+        with pytest.raises(ot.PatchError, match="steps is 1000000000000; the choices of at most"):
+            ot.parse_schedule(text).tokens(GRID, 10**12)
+    shifted = ot.parse_schedule("4-8+shift")
+    with pytest.raises(ot.PatchError, match="step 1000000000000 was asked for after 0 others"):
+        shifted(10**12)
+    assert shifted(MAX_STEPS).patch == 4
+    assert shifted(MAX_STEPS + 5).patch == 8  # a rollout goes on step by step
+    assert ot.parse_schedule("4-8")(10**12).patch == 4
+
+
+def test_a_patch_may_be_a_number_of_numpy_and_nothing_like_one():
+    for four in (np.int64(4), np.uint8(4)):
+        assert ot.parse_schedule(four) == ot.Constant(four) == ot.Constant(4)
+        assert ot.Cycle(four, (four, 8)) == ot.Cycle(4, (4, 8))
+        assert str(ot.Dwell(np.array([4, 8]), each=four)) == "dwell:4-8:4"
+        assert type(ot.Constant(four).patch) is int
+        shifted = ot.Shifted(ot.Constant(16), offsets=np.array([[3, 5]]), seed=four)
+        assert str(shifted) == "16+shift:at:3x5"
+    assert ot.parse_schedule(ot.Cycle(4, 8)) == ot.Cycle(4, 8)
+    for wrong in (4.0, np.float32(4), True, None, "4", [], (4, 8.0), 1j):
+        with pytest.raises(ot.PatchError, match="patch is|schedule is"):
+            ot.Constant(wrong)
+        if not isinstance(wrong, str):
+            with pytest.raises(ot.PatchError, match="schedule is"):
+                ot.parse_schedule(wrong)
+    with pytest.raises(ot.PatchError, match="an offset is 3.5"):
+        ot.Shifted(ot.Constant(16), offsets=[(3.5, 1)])
+    with pytest.raises(ot.PatchError, match="patches is 4"):
+        ot.Dwell(4)
+    with pytest.raises(ot.PatchError, match="each is 2.0"):
+        ot.Dwell((4, 8), each=2.0)
+
+
+def test_threads_may_share_a_schedule():
+    schedule = ot.Shifted(ot.Cycle(4, 8, 16))
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda step: schedule(step).shift, [*range(3000)] * 4))
+    again = ot.Shifted(ot.Cycle(4, 8, 16))
+    assert found == [again(step).shift for step in range(3000)] * 4
+
+
+def test_schedules_may_be_within_each_other():
+    nested = ot.Shifted(ot.Shifted(ot.Cycle(4, 8)), kind="stratified")
+    assert [nested(step).patch for step in range(3)] == [4, 8, 4]

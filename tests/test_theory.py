@@ -193,3 +193,15 @@ def test_bad_input():
         theory.common_period([])
     with pytest.raises(ot.OvertoneError, match="fewer than 2 entries"):
         growth(ot.Shifted(ot.Constant(4), offsets=[(1,)]), 4, ndim=2)
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_made(monkeypatch):
+    with pytest.raises(ot.OvertoneError, match="300000000 cells has 300000000 harmonics"):
+        growth(ot.parse_schedule("300000000+shift"), 4)
+    with pytest.raises(ot.OvertoneError, match="1000 x 1000 x 1000 cells has 1000000000 harmonics"):
+        theory.lattice(1000, ndim=3)
+    with pytest.raises(ot.OvertoneError, match="steps is 1000000000; .* at most 100000 steps"):
+        growth(ot.Constant(4), 10**9)
+    monkeypatch.setenv("OVERTONE_MAX_MEMORY", "1GB")
+    with pytest.raises(ot.OvertoneError, match=r"covariance of 90000 steps takes 777\.6 GB, but"):
+        expected_energy(ot.Constant(4), (Fraction(1, 4),), 90_000)

@@ -11,8 +11,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, TypeGuard
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,6 +36,8 @@ BoundarySpec = str | Sequence[str | Sequence[str]]
 """One name for all axes, or for each axis one name or a pair (lower side, upper side)."""
 
 MAX_AXES = 3
+MAX_INT = 2**63 - 1
+"""Largest int of torch. Python writes out no ints of thousands of digits, not even in an error."""
 
 
 @dataclass(frozen=True, init=False)
@@ -41,8 +45,8 @@ class Domain:
     """Where fields live and how far apart their frames are.
 
     Args:
-        shape: number of cells along each axis, one to three axes.
-        extent: physical length of each axis.
+        shape: number of cells along each axis, one to three axes; one int for one axis.
+        extent: physical length of each axis; one number for one axis.
         boundaries: `"periodic"`, `"wall"` or `"open"` for each axis, or a pair of them for its
             lower and upper side.
         fields: names of the channels, in tensor order.
@@ -57,8 +61,8 @@ class Domain:
 
     def __init__(
         self,
-        shape: Sequence[int],
-        extent: Sequence[float],
+        shape: int | Sequence[int],
+        extent: float | Sequence[float],
         boundaries: BoundarySpec,
         fields: Sequence[str],
         dt: float = 1.0,
@@ -112,7 +116,7 @@ class Window:
 
     Args:
         fields: frames in physical units, `(B, T, C, *space)`, or `(T, C, *space)` for one sample
-            that is still to be batched.
+            that is still to be batched. An array of NumPy becomes a tensor.
         domain: what they live on.
     """
 
@@ -120,6 +124,8 @@ class Window:
     domain: Domain
 
     def __post_init__(self) -> None:
+        if not isinstance(self.fields, Tensor):
+            object.__setattr__(self, "fields", _as_tensor(self.fields))
         expected = f"(B, T, {len(self.domain.fields)}, {', '.join(map(str, self.domain.shape))})"
         given = tuple(self.fields.shape)
         if len(given) not in (self.domain.ndim + 2, self.domain.ndim + 3):
@@ -172,9 +178,10 @@ class Window:
 
     def require_finite(self) -> None:
         """Raise an error that names the first value that is NaN or infinite."""
-        finite = self.fields.isfinite()
-        if bool(finite.all()):
+        # The largest value is NaN if any is, and far sooner found than every value is looked at.
+        if not self.fields.numel() or bool(self.fields.abs().amax().isfinite()):
             return
+        finite = self.fields.isfinite()
         index = tuple(int(i) for i in (~finite).nonzero()[0])
         sample, frame, channel, *cell = index if self.batched else (0, *index)
         raise DomainError(
@@ -196,34 +203,71 @@ def per_axis(value: PerAxis, ndim: int, name: str) -> tuple[int, ...]:
         ndim: number of axes.
         name: what to call it in an error.
     """
-    values = (value,) * ndim if isinstance(value, int) else tuple(value)
-    if len(values) != ndim or not all(isinstance(v, int) for v in values):
+    values = (value,) * ndim if is_int(value) else entries(value)
+    if len(values) != ndim or not all(map(is_int, values)):
         raise DomainError(f"{name} is {value!r}; expected one int, or one for each of {ndim} axes")
-    return values
+    if any(abs(v) > MAX_INT for v in values):
+        raise DomainError(f"{name} is beyond {MAX_INT}; expected a number of cells")
+    return tuple(map(int, values))
+
+
+def is_int(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number, NumPy's or Python's; 4.0 and True are none."""
+    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def entries(value: object) -> tuple[Any, ...]:
+    """The entries of a list, tuple or array; of what has none, nothing, which fits nowhere."""
+    try:
+        return () if isinstance(value, str) else tuple(value)  # pyright: ignore[reportArgumentType]
+    except TypeError:
+        return ()
+
+
+def _as_tensor(fields: Any) -> Tensor:
+    array = isinstance(fields, np.ndarray)
+    if not array or fields.dtype.kind != "f" or fields.dtype.itemsize > 8:
+        kind = f"an array of {fields.dtype}" if array else f"a {type(fields).__name__}"
+        raise DomainError(
+            f"fields are {kind}; expected a tensor, or a NumPy array, of floating-point numbers: "
+            "convert them, e.g. with torch.tensor(fields, dtype=torch.float32)"
+        )
+    # torch takes neither foreign byte orders, nor negative strides, nor memory that is locked.
+    native = fields.astype(fields.dtype.newbyteorder("="), copy=False)
+    return torch.from_numpy(np.require(native, requirements=["C", "W"]))
 
 
 def _positive(value: float, name: str) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise DomainError(f"{name} is {value}; expected a positive number")
+    if not _is_number(value) or not 0 < value < math.inf:
+        raise DomainError(f"{name} is {value!r}; expected a positive number")
     return float(value)
 
 
-def _shape(shape: Sequence[int]) -> tuple[int, ...]:
-    if not 1 <= len(shape) <= MAX_AXES:
-        raise DomainError(f"shape is {tuple(shape)}; expected one to {MAX_AXES} axes")
-    if not all(int(n) == n and n > 0 for n in shape):
-        raise DomainError(f"shape is {tuple(shape)}; expected a positive number of cells each")
-    return tuple(int(n) for n in shape)
+def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    sizes = (shape,) if is_int(shape) else entries(shape)
+    if not 1 <= len(sizes) <= MAX_AXES:
+        raise DomainError(f"shape is {shape!r}; expected one to {MAX_AXES} axes, such as (64, 64)")
+    if any(_is_number(n) and n > MAX_INT for n in sizes):
+        raise DomainError(f"shape has an axis of more than {MAX_INT} cells")
+    if not all(_is_number(n) and n > 0 and n == int(n) for n in sizes):
+        raise DomainError(f"shape is {shape!r}; expected a positive number of cells each")
+    return tuple(int(n) for n in sizes)
 
 
-def _extent(extent: Sequence[float], ndim: int) -> tuple[float, ...]:
-    if len(extent) != ndim:
-        raise DomainError(f"extent is {tuple(extent)}; expected one length for each of {ndim} axes")
-    return tuple(_positive(length, "extent") for length in extent)
+def _extent(extent: float | Sequence[float], ndim: int) -> tuple[float, ...]:
+    lengths = (extent,) if _is_number(extent) else entries(extent)
+    if len(lengths) != ndim:
+        raise DomainError(f"extent is {extent!r}; expected one length for each of {ndim} axes")
+    return tuple(_positive(length, "extent") for length in lengths)
 
 
 def _fields(fields: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(fields, str) or not fields:
+    names = entries(fields)
+    if not names or not all(isinstance(name, str) for name in names):
         raise DomainError(f"fields is {fields!r}; expected a tuple of names, one for each channel")
     if len(set(fields)) != len(fields):
         raise DomainError(f"fields are {tuple(fields)}; each name may occur once")
@@ -231,7 +275,7 @@ def _fields(fields: Sequence[str]) -> tuple[str, ...]:
 
 
 def _boundaries(spec: BoundarySpec, ndim: int) -> tuple[Sides, ...]:
-    axes = (spec,) * ndim if isinstance(spec, str) else tuple(spec)
+    axes = (spec,) * ndim if isinstance(spec, str) else entries(spec)
     if len(axes) != ndim:
         raise DomainError(
             f"boundaries are {spec!r}; expected one for each of {ndim} axes, each a name or a pair "
@@ -241,7 +285,7 @@ def _boundaries(spec: BoundarySpec, ndim: int) -> tuple[Sides, ...]:
 
 
 def _sides(spec: str | Sequence[str]) -> Sides:
-    names = (spec, spec) if isinstance(spec, str) else tuple(spec)
+    names = (spec, spec) if isinstance(spec, str) else entries(spec)
     known = [str(kind) for kind in Boundary]
     if len(names) != 2 or any(name not in known for name in names):
         raise DomainError(f"boundary is {spec!r}; expected one of {known}, or a pair of them")

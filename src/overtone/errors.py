@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+PARTIAL = 3
+"""Exit code of a command that wrote what there was, which is less than it was asked for."""
 INTERRUPTED = 130
 """Exit code of a command that was interrupted, as a shell has it for Ctrl-C."""
 

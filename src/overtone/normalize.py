@@ -18,8 +18,9 @@ With causal time attention every frame of a window makes a prediction, and none 
 frame, not even through a mean. So frame `t` has statistics of its own, over the frames `1 … t`;
 those of the last frame are the statistics of the whole context.
 
-Floors are relative: a field of amplitude 1e-6 is treated as one of amplitude 1. A constant field
-comes out as zeros, and a steady window predicts next to no change.
+Floors are relative, and squares are taken in units of the field's own size (`size_of`), so that
+1e-30 and 1e30 are treated as 1. A constant field comes out as zeros, and a steady window predicts
+next to no change. A field that is zero everywhere has no size, and so no unit: it stays zero.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Statistics:
 
     Attributes:
         mean, std, change: `(B, T, C)`, in physical units, for each frame over the frames up to it.
-        unit: `(B, T, C)`, what predicted changes are measured in.
+        unit: `(B, T, C)`, what predicted changes are measured in; 0 where the field is zero.
     """
 
     mean: Tensor
@@ -66,8 +67,12 @@ class Statistics:
         return fields + change.to(fields.dtype) * _expand(self.unit, fields)
 
     def change_between(self, fields: Tensor, following: Tensor) -> Tensor:
-        """The inverse of `add_change`: what a model should predict, `(B, T, C, *space)`."""
-        return (following - fields) / _expand(self.unit, fields)
+        """The inverse of `add_change`: what a model should predict, `(B, T, C, *space)`.
+
+        Where there is no unit, changes stay as they are; `add_change` does not see them.
+        """
+        unit = torch.where(self.unit > 0, self.unit, 1.0)
+        return (following - fields) / _expand(unit, fields)
 
     def last(self) -> Statistics:
         """Those of the last frame alone, with T = 1: of the whole context."""
@@ -84,6 +89,9 @@ def statistics(fields: Tensor, *, pace: Tensor | None = None, causal: bool = Tru
         causal: whether a frame knows only the frames up to it, or the whole window.
     """
     space = tuple(range(3, fields.dim()))
+    size = size_of(fields, dim=(1, *space))
+    fields = fields / size
+    size = size.flatten(2)
     var, mean = torch.var_mean(fields, dim=space, correction=0)
     square = fields.square().mean(dim=space)
     change = fields.diff(dim=1).square().mean(dim=space)
@@ -91,11 +99,12 @@ def statistics(fields: Tensor, *, pace: Tensor | None = None, causal: bool = Tru
     # The frames' means vary around each context's own mean. Measured from the first frame's, so
     # that the difference of squares is exact enough also where the mean is large.
     drift = mean - mean[:, :1]
-    context_drift = _running_mean(drift)
-    between = (_running_mean(drift.square()) - context_drift.square()).clamp(min=0)
-    floor = STD_FLOOR**2 * _running_mean(square)
-    std = (_running_mean(var) + between + floor).sqrt()
-    std = torch.where(std > 0, std, torch.ones_like(std))
+    moments = _running_mean(torch.stack([var, square, drift, drift.square()]))
+    var, square, context_drift, square_drift = moments.unbind()
+    between = (square_drift - context_drift.square()).clamp(min=0)
+    std = (var + between + STD_FLOOR**2 * square).sqrt()
+    known = std > 0
+    std = torch.where(known, std, 1.0)
 
     # The first frame has no change behind it; its unit is the standard deviation.
     step = (_running_mean(change) + (CHANGE_FLOOR * std[:, 1:]).square()).sqrt()
@@ -103,8 +112,26 @@ def statistics(fields: Tensor, *, pace: Tensor | None = None, causal: bool = Tru
     unit = step
     if pace is not None:
         unit = torch.where(pace > 0, (step * pace.to(std.dtype) * std).sqrt(), step)
-    found = (mean[:, :1] + context_drift, std, step, unit)
+    unit = unit * known
+    found = [x * size for x in (mean[:, :1] + context_drift, std, step, unit)]
     return Statistics(*(found if causal else (x[:, -1:].expand_as(x) for x in found)))
+
+
+def size_of(fields: Tensor, dim: tuple[int, ...]) -> Tensor:
+    """The power of two below the largest absolute value, of the same dimensions; 1 where that is 0.
+
+    Dividing by a power of two is exact, so squares, variances and roots that are taken in such
+    units and taken back are the very same numbers, as long as they neither under- nor overflow.
+
+    Args:
+        fields: any tensor.
+        dim: what to look over.
+    """
+    largest = fields.detach().abs().amax(dim=dim, keepdim=True)
+    known = largest >= torch.finfo(fields.dtype).tiny  # what is smaller has lost its digits
+    largest = torch.where(known, largest, 1.0)
+    mantissa, _ = torch.frexp(largest)
+    return largest / (2 * mantissa)
 
 
 def change_share(fields: Tensor) -> Tensor:
@@ -127,9 +154,9 @@ def typical_pace(shares: Tensor) -> Tensor:
 
 
 def _running_mean(x: Tensor) -> Tensor:
-    """Mean over the frames up to each, `(B, T, C)`."""
-    count = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=x.dtype)
-    return x.cumsum(dim=1) / count[:, None]
+    """Mean over the frames up to each, `(..., T, C)`."""
+    count = torch.arange(1, x.shape[-2] + 1, device=x.device, dtype=x.dtype)
+    return x.cumsum(dim=-2) / count[:, None]
 
 
 def _expand(x: Tensor, like: Tensor) -> Tensor:

@@ -7,7 +7,8 @@ users run the same steps, and have one idea of a blow-up.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Literal, Protocol, get_args
 
 import torch
@@ -15,12 +16,16 @@ from torch import Tensor
 
 from overtone.domain import Domain, Window
 from overtone.errors import OvertoneError, RolloutDiverged
+from overtone.models.base import Model
 from overtone.schedules import Choice, Schedule, parse_schedule
 
 OnBlowUp = Literal["raise", "drop", "hold"]
 
-LARGEST = 1e15
-"""A value beyond this is a blow-up: its square is more than single precision can average."""
+GROWTH = 1e15
+"""A field that grows by more than this blows up, by what its sample starts from."""
+AT_REST = 1e-10
+"""A field that starts smaller than this share of its sample's largest one is at rest, and measured
+by that share: it is zero, or noise that may well grow by many orders."""
 
 
 class Stepper(Protocol):
@@ -43,7 +48,7 @@ def rollout(
     window: Window,
     *,
     steps: int,
-    schedule: Schedule | str,
+    schedule: Schedule | str | int,
     on_blow_up: OnBlowUp = "raise",
     check_finite: bool = True,
     bound: float | Sequence[float] | None = None,
@@ -58,14 +63,16 @@ def rollout(
         model: predicts the next frame.
         window: where to start, `(B, T, C, *space)`.
         steps: number of frames to predict.
-        schedule: patch and shift of each step, or its string form such as `"4-8-16+shift"`.
+        schedule: patch and shift of each step, or its string form such as `"4-8-16+shift"`, or
+            one patch.
         on_blow_up: what happens to a sample whose frame is not finite, or beyond its bound.
             `"raise"`: the rollout ends with an error. `"drop"`: the sample leaves the batch; its
             frames are NaN from there on. `"hold"`: its last valid frame is repeated, and the model
             is called with the whole batch as before.
-        check_finite: look for blow-ups at all. Without it no step waits for the device.
+        check_finite: look for blow-ups at all. Without it no step waits for the device, and
+            values that are not finite spread from frame to frame.
         bound: largest absolute value of a field, in physical units; one number for all fields or
-            one for each.
+            one for each. By default 1e15 times the largest value that each sample starts from.
         timed: measure how long the model takes, for which each step waits for the device.
 
     Returns:
@@ -80,10 +87,12 @@ def rollout(
         raise OvertoneError(
             f"on_blow_up is {on_blow_up!r}; expected one of {', '.join(get_args(OnBlowUp))}"
         )
-    limits = _limits(bound, window) if check_finite or bound is not None else None
-    schedule = parse_schedule(schedule) if isinstance(schedule, str) else schedule
     window = window.last(model.context)
-    return Rollout(model, window, steps, schedule, on_blow_up, limits, timed)
+    limits = _limits(bound, window) if check_finite or bound is not None else None
+    schedule = parse_schedule(schedule)
+    # Other people's models look for NaN as they like.
+    call = partial(model, check_finite=check_finite) if isinstance(model, Model) else model
+    return Rollout(call, window, steps, schedule, on_blow_up, limits, timed)
 
 
 class Rollout(Iterator[Tensor]):
@@ -98,7 +107,7 @@ class Rollout(Iterator[Tensor]):
 
     def __init__(
         self,
-        model: Stepper,
+        model: Callable[..., Tensor],
         window: Window,
         steps: int,
         schedule: Schedule,
@@ -124,13 +133,27 @@ class Rollout(Iterator[Tensor]):
             return self._whole(window.fields[:, -1])
         with torch.no_grad():
             began = _now(window.fields) if self._timed else 0.0
-            frame = self._model(window, self.choice.patch, self.choice.shift)
+            frame = self._call(window, self.choice)
             self.seconds = _now(window.fields) - began if self._timed else 0.0
             if self._limits is not None:
                 frame = self._judged(frame)
             self._window = self._window.slide(frame)
         self.step += 1
         return self._whole(frame)
+
+    def _call(self, window: Window, choice: Choice) -> Tensor:
+        """The model's frame; where memory does not suffice, an error that says what for."""
+        try:
+            return self._model(window, choice.patch, choice.shift)
+        except (MemoryError, RuntimeError) as error:
+            out_of_memory = isinstance(error, (MemoryError, torch.OutOfMemoryError))
+            if not out_of_memory and "DefaultCPUAllocator" not in str(error):
+                raise
+            raise OvertoneError(
+                f"a step at patch {choice.patch} of {len(window.fields)} samples on a grid of "
+                f"{window.domain.shape} cells does not fit into memory; predict fewer samples at "
+                f"once, or at a coarser patch ({str(error).splitlines()[0] if str(error) else ''})"
+            ) from error
 
     def _judged(self, frame: Tensor) -> Tensor:
         """What the rollout goes on with of a frame, in which samples may have blown up."""
@@ -149,6 +172,7 @@ class Rollout(Iterator[Tensor]):
         alive = self.alive.clone()
         alive[self.alive] = good
         self.alive = alive
+        self._limits = self._limits[good]
         self._window = Window(self._window.fields[good], self._window.domain)
         return frame[good]
 
@@ -175,13 +199,17 @@ def _now(values: Tensor) -> float:
 
 
 def _limits(bound: float | Sequence[float] | None, window: Window) -> Tensor:
-    """The largest absolute value of each field, `(C,)`."""
-    num_fields = len(window.domain.fields)
-    given = LARGEST if bound is None else bound
-    values = (given,) * num_fields if isinstance(given, (int, float)) else tuple(given)
+    """The largest absolute value of each sample and field, `(B, C)`."""
+    fields, num_fields = window.fields, len(window.domain.fields)
+    if bound is None:
+        own = fields.abs().amax(dim=(1, *range(3, fields.dim())))
+        limits = GROWTH * torch.maximum(own, AT_REST * own.amax(dim=1, keepdim=True))
+        # A sample that is zero everywhere tells nothing; it may be anything finite.
+        return torch.where(limits > 0, limits, torch.inf).clamp(max=torch.finfo(fields.dtype).max)
+    values = (bound,) * num_fields if isinstance(bound, (int, float)) else tuple(bound)
     if len(values) != num_fields:
         raise OvertoneError(f"bound is {bound!r}; expected one number, or {num_fields} of them")
-    return window.fields.new_tensor(values)
+    return fields.new_tensor(values).expand(len(fields), -1)
 
 
 def _raise(frame: Tensor, limits: Tensor, domain: Domain, step: int) -> None:

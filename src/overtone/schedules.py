@@ -27,16 +27,30 @@ schedule families; shifts are our own addition.
 from __future__ import annotations
 
 import hashlib
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from threading import RLock
 
-from overtone.domain import MAX_AXES, Domain, per_axis
+from overtone.domain import MAX_AXES, Domain, entries, is_int, per_axis
 from overtone.errors import PatchError
 from overtone.grid import PatchGrid
+from overtone.guard.names import shown
 
 Patch = int | tuple[int, ...]
 """Cells of a token: one int for all axes, or one for each."""
+
+MAX_NUMBER = 10**12
+"""Largest patch, offset or count of a schedule; no grid and no rollout is as large."""
+MAX_TEXT = 100_000
+"""Longest string form, in characters."""
+MAX_STEPS = 100_000
+"""Steps that are gone through at once, for a token budget or to count the uses of a patch; a
+rollout asks for one step after the other, and may be longer."""
+MAX_LISTED = 4096
+"""Largest patch whose offsets are listed and sorted."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +84,8 @@ class Schedule:
 
     def tokens(self, domain: Domain, steps: int) -> int:
         """Token budget: the tokens of one frame, summed over the first `steps` steps."""
-        choices = (self(step).on(domain) for step in range(steps))
-        return sum(PatchGrid.lay(domain, c.patch, c.shift).num_tokens for c in choices)
+        uses = Counter(self(step) for step in range(require_countable(steps)))
+        return sum(num * _tokens(choice, domain) for choice, num in uses.items())
 
 
 @dataclass(frozen=True)
@@ -158,7 +172,8 @@ class ReverseWarmup(Schedule):
 
     def __post_init__(self) -> None:
         _set(self, first=_patch(self.first), patches=_patches(self.patches))
-        if _count(self.steps, "steps") < len(self.patches):
+        _set(self, steps=_count(self.steps, "steps"))
+        if self.steps < len(self.patches):
             raise PatchError(f"{len(self.patches)} patches do not fit into {self.steps} steps")
 
     def __call__(self, step: int) -> Choice:
@@ -179,7 +194,7 @@ class Bursts(Schedule):
 
     def __post_init__(self) -> None:
         _set(self, coarse=_patch(self.coarse), fine=_patch(self.fine))
-        _count(self.every, "every")
+        _set(self, every=_count(self.every, "every"))
 
     def __call__(self, step: int) -> Choice:
         return Choice(self.fine if (step + 1) % self.every == 0 else self.coarse)
@@ -196,7 +211,7 @@ class RandomChoice(Schedule):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _set(self, patches=_patches(self.patches))
+        _set(self, patches=_patches(self.patches), seed=_seed(self.seed))
 
     def __call__(self, step: int) -> Choice:
         return Choice(self.patches[_draw(len(self.patches), "patch", self.seed, step)])
@@ -226,6 +241,37 @@ class Explicit(Schedule):
         return f"explicit:{_join(self.patches)}"
 
 
+class _Uses:
+    """How often the patch of a step was used before it, for one schedule.
+
+    Grown step by step, so that a long rollout counts every step once.
+    """
+
+    def __init__(self, schedule: Schedule):
+        self._schedule = schedule
+        self._counts: dict[Patch, int] = {}
+        self._found: list[int] = []
+
+    def before(self, step: int) -> int:
+        """Uses before a step."""
+        if step - len(self._found) > MAX_STEPS:
+            raise PatchError(
+                f"step {step} was asked for after {len(self._found)} others; the uses of a patch "
+                f"are counted step by step, and at most {MAX_STEPS} at once"
+            )
+        if step >= len(self._found):
+            with _COUNTING:
+                for later in range(len(self._found), step + 1):
+                    patch = self._schedule(later).patch
+                    self._found.append(self._counts.get(patch, 0))
+                    self._counts[patch] = self._found[-1] + 1
+        return self._found[step]
+
+
+_COUNTING = RLock()
+"""Schedules are shared by threads, and may be within each other."""
+
+
 @dataclass(frozen=True, init=False)
 class Shifted(Schedule):
     """Another schedule, with the patch grid moved at every step.
@@ -233,7 +279,8 @@ class Shifted(Schedule):
     Args:
         schedule: where the patches come from.
         kind: `"stratified"`: along each axis, each patch uses every one of its offsets once, in
-            random order, before any repeats. `"random"`: every offset is drawn independently.
+            random order, before any repeats (in steps of random length, for patches of more than
+            `MAX_LISTED` cells). `"random"`: every offset is drawn independently.
         seed: of the random order.
         offsets: explicit offsets (cells, one for each axis), used in turn instead of drawing.
     """
@@ -242,6 +289,7 @@ class Shifted(Schedule):
     kind: str
     seed: int
     offsets: tuple[tuple[int, ...], ...]
+    _uses: _Uses = field(repr=False, compare=False)
 
     def __init__(
         self,
@@ -253,22 +301,28 @@ class Shifted(Schedule):
         kinds = ("stratified", "random")
         if kind not in kinds:
             raise PatchError(f"kind of shift is {kind!r}; expected one of {kinds}, or give offsets")
-        fixed = tuple(tuple(int(v) for v in offset) for offset in offsets or ())
-        if offsets is not None and not (fixed and all(fixed)):
+        fixed = tuple(_offset(offset) for offset in (() if offsets is None else offsets))
+        if offsets is not None and not fixed:
             raise PatchError(f"offsets are {offsets!r}; expected at least one, each like (3, 5)")
-        _set(self, schedule=schedule, kind=kind, seed=int(seed), offsets=fixed)
+        _set(self, schedule=schedule, kind=kind, seed=_seed(seed), offsets=fixed)
+        _set(self, _uses=_Uses(schedule))
 
     def __call__(self, step: int) -> Choice:
         patch = self.schedule(step).patch
         if self.offsets:
             return Choice(patch, self.offsets[step % len(self.offsets)])
         sizes = (patch,) * MAX_AXES if isinstance(patch, int) else patch
-        return Choice(patch, tuple(self._offset(step, axis, p) for axis, p in enumerate(sizes)))
-
-    def _offset(self, step: int, axis: int, size: int) -> int:
         if self.kind == "random":
-            return _draw(size, "shift", self.seed, step, axis)
-        use = _earlier_uses(self.schedule, step)
+            shift = [_draw(size, "shift", self.seed, step, axis) for axis, size in enumerate(sizes)]
+        else:
+            use = self._uses.before(step)
+            shift = [self._stratified(use, axis, size) for axis, size in enumerate(sizes)]
+        return Choice(patch, tuple(shift))
+
+    def _stratified(self, use: int, axis: int, size: int) -> int:
+        """The offset of a patch of this size that was used so often before."""
+        if size > MAX_LISTED:
+            return _stride(size, use % size, self.seed, axis, use // size)
         order = _permutation(size, self.seed, axis, use // size)
         return order[use % size]
 
@@ -280,17 +334,31 @@ class Shifted(Schedule):
         return f"{self.schedule}+shift:{self.kind}:{self.seed}"
 
 
-def parse_schedule(text: str) -> Schedule:
-    """Read a schedule's string form; the module's docstring lists them."""
+def parse_schedule(text: str | int | Schedule) -> Schedule:
+    """Read a schedule's string form; the module's docstring lists them.
+
+    An int is the schedule of this one patch, and a schedule is itself.
+    """
+    if isinstance(text, Schedule):
+        return text
+    if is_int(text):
+        return Constant(text)
+    if not isinstance(text, str):
+        raise PatchError(
+            f"schedule is {text!r}; expected a patch such as 16, or a text such as '4-8-16+shift'"
+        )
+    given = f"schedule '{shown(text if len(text) <= 60 else text[:60] + '…')}'"
+    if len(text) > MAX_TEXT:
+        raise PatchError(f"{given} has {len(text)} characters; expected at most {MAX_TEXT}")
     try:
         body, shift, rest = text.strip().partition("+shift")
         schedule = _parse_patches(body)
         return _parse_shift(schedule, rest) if shift else schedule
     except PatchError as error:
-        raise PatchError(f"schedule {text!r}: {error}") from None
+        raise PatchError(f"{given}: {error}") from None
     except (TypeError, ValueError):
         raise PatchError(
-            f"schedule {text!r} can't be read; expected forms such as 16, 4-8-16, "
+            f"{given} can't be read; expected forms such as 16, 4-8-16, "
             "dwell:4-8-16:2, warmup:4-4-8-8:16, reverse:16:8-8-4-4:10, bursts:16:4:5, "
             "random:4-8-16:0, explicit:4-8-16, each with +shift or +shift:random:0 behind it"
         ) from None
@@ -342,24 +410,63 @@ def _join(patches: Iterable[Patch]) -> str:
     return "-".join(map(_write, patches))
 
 
+def require_countable(steps: int) -> int:
+    """Refuse more steps than can be gone through one by one."""
+    if not is_int(steps) or steps > MAX_STEPS:
+        raise PatchError(
+            f"steps is {steps}; the choices of at most {MAX_STEPS} steps are counted one by one. "
+            "Ask for fewer"
+        )
+    return int(steps)
+
+
+def _tokens(choice: Choice, domain: Domain) -> int:
+    chosen = choice.on(domain)
+    return PatchGrid.lay(domain, chosen.patch, chosen.shift).num_tokens
+
+
 def _patch(patch: Patch | Sequence[int]) -> Patch:
-    sizes = (patch,) if isinstance(patch, int) else tuple(patch)
-    if not sizes or not all(isinstance(size, int) and size >= 1 for size in sizes):
-        raise PatchError(f"patch is {patch!r}; expected a positive int, or one for each axis")
-    return sizes[0] if isinstance(patch, int) else sizes
+    if is_int(patch):
+        return _within(patch, "patch", least=1)
+    sizes = entries(patch)
+    if not 1 <= len(sizes) <= MAX_AXES:
+        raise PatchError(
+            f"patch is {patch!r}; expected a positive int, or one for each of up to {MAX_AXES} axes"
+        )
+    return tuple(_within(size, "patch", least=1) for size in sizes)
+
+
+def _offset(offset: Iterable[int]) -> tuple[int, ...]:
+    cells = entries(offset)
+    if not 1 <= len(cells) <= MAX_AXES:
+        raise PatchError(f"an offset is {offset!r}; expected one int for each axis, like (3, 5)")
+    return tuple(_within(value, "an offset", least=-MAX_NUMBER) for value in cells)
 
 
 def _patches(patches: Iterable[Patch]) -> tuple[Patch, ...]:
-    read = tuple(_patch(patch) for patch in patches)
+    read = tuple(_patch(patch) for patch in entries(patches))
     if not read:
-        raise PatchError("a schedule needs at least one patch")
+        raise PatchError(f"patches is {patches!r}; a schedule needs at least one, e.g. (4, 8, 16)")
     return read
 
 
 def _count(value: int, name: str) -> int:
-    if value < 1:
-        raise PatchError(f"{name} is {value}; expected at least 1")
-    return value
+    return _within(value, name, least=1)
+
+
+def _seed(value: int) -> int:
+    return _within(value, "seed", least=-(2**64), most=2**64)
+
+
+def _within(value: object, name: str, *, least: int, most: int = MAX_NUMBER) -> int:
+    """The value as an int of Python, if it is a whole number between two others."""
+    if not is_int(value):
+        raise PatchError(f"{name} is {value!r}; expected an int, at least {least}")
+    if not least <= value <= most:
+        # Python refuses to write out numbers of thousands of digits.
+        given = value if abs(value) < 10**30 else "a number of more than 30 digits"
+        raise PatchError(f"{name} is {given}; expected {least} to {most}")
+    return int(value)
 
 
 def _set(schedule: Schedule, /, **values: object) -> None:
@@ -373,22 +480,17 @@ def _draw(limit: int, *key: object) -> int:
     return int.from_bytes(digest) % limit
 
 
+def _stride(size: int, use: int, *key: object) -> int:
+    """Entry `use` of an order in which each of `size` offsets comes once: equal steps round a ring.
+
+    A step that has no divisor in common with the size visits every place, and needs no list.
+    """
+    step, tries = size, 0
+    while math.gcd(step, size) > 1:
+        step, tries = 1 + _draw(size - 1, "stride", *key, size, tries), tries + 1
+    return (_draw(size, "start", *key, size) + use * step) % size
+
+
 @lru_cache(maxsize=4096)
 def _permutation(size: int, *key: object) -> tuple[int, ...]:
     return tuple(sorted(range(size), key=lambda i: _draw(2**62, "order", *key, size, i)))
-
-
-def _earlier_uses(schedule: Schedule, step: int) -> int:
-    """How often the patch of `step` was used before it."""
-    counts, uses = _use_table(schedule)
-    for later in range(len(uses), step + 1):
-        patch = schedule(later).patch
-        uses.append(counts.get(patch, 0))
-        counts[patch] = uses[-1] + 1
-    return uses[step]
-
-
-@lru_cache(maxsize=64)
-def _use_table(schedule: Schedule) -> tuple[dict[Patch, int], list[int]]:
-    """Grown step by step, so that a long rollout counts every step once."""
-    return {}, []

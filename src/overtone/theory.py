@@ -37,7 +37,8 @@ from torch import Tensor
 
 from overtone.domain import per_axis
 from overtone.errors import OvertoneError
-from overtone.schedules import Patch, Schedule
+from overtone.guard.limits import require_memory
+from overtone.schedules import Patch, Schedule, require_countable
 
 Frequency = tuple[Fraction, ...]
 """Cycles per cell along each axis."""
@@ -111,9 +112,19 @@ class Growth:
         return tuple(map(sum, zip(*curves, strict=True))) if curves else (0.0,) * len(self.steps)
 
 
+MAX_FREQUENCIES = 1_000_000
+"""Most frequencies of a lattice that are listed."""
+
+
 def lattice(patch: Patch, *, ndim: int = 1) -> frozenset[Frequency]:
     """Ω: the frequencies that a grid of this period excites, the mean included."""
-    axes = [[Fraction(m, p) for m in range(p)] for p in per_axis(patch, ndim, "patch")]
+    sizes = per_axis(patch, ndim, "patch")
+    if min(sizes) < 1 or math.prod(sizes) > MAX_FREQUENCIES:
+        raise OvertoneError(
+            f"a patch of {' x '.join(map(str, sizes))} cells has {math.prod(sizes)} harmonics; "
+            f"expected 1 to {MAX_FREQUENCIES}: choose another patch"
+        )
+    axes = [[Fraction(m, p) for m in range(p)] for p in sizes]
     return frozenset(itertools.product(*axes))
 
 
@@ -148,6 +159,7 @@ def injection_covariance(
     schedule: Schedule, frequency: Frequency, steps: int, model: ErrorModel = PHASE_LOCKED
 ) -> Tensor:
     """E[a_i a_j*] of the first steps of a rollout, `(steps, steps)` complex."""
+    _require_room(steps)
     patches, phases, active = _injections(schedule, frequency, steps)
     lag = (torch.arange(steps)[:, None] - torch.arange(steps)).abs()
     alike = torch.where(lag == 0, 1.0, torch.tensor(model.persistence).double() ** lag)
@@ -194,8 +206,7 @@ def growth(
         ndim: number of spatial axes. The axes of a grid behave alike, so 1 tells most.
         frequencies: which to look at; by default all that the schedule excites.
     """
-    if steps < 1:
-        raise OvertoneError(f"steps is {steps}; expected at least 1")
+    _require_room(steps)
     patches = {schedule(step).patch for step in range(steps)}
     if frequencies is None:
         frequencies = lattice_union(patches, ndim=ndim)
@@ -244,12 +255,28 @@ def simulate(
     return torch.stack(energies, dim=1)
 
 
+MATRICES = 6
+"""Complex matrices `(steps, steps)` that are in memory at once, at most."""
+
+
+def _require_room(steps: int) -> None:
+    """Refuse rollouts of which a few matrices `(steps, steps)` don't fit into memory."""
+    if steps < 1:
+        raise OvertoneError(f"steps is {steps}; expected at least 1")
+    require_memory(
+        MATRICES * 16 * require_countable(steps) ** 2,
+        f"the covariance of {steps} steps",
+        "ask for fewer",
+        error=OvertoneError,
+    )
+
+
 def _injections(
     schedule: Schedule, frequency: Frequency, steps: int
 ) -> tuple[list[tuple[int, ...]], Tensor, Tensor]:
     """Patch, phase and whether the frequency is excited, at each step."""
     ndim = len(frequency)
-    choices = [schedule(step) for step in range(steps)]
+    choices = [schedule(step) for step in range(require_countable(steps))]
     if any(len(choice.shift) < ndim for choice in choices):
         raise OvertoneError(f"an offset of '{schedule}' has fewer than {ndim} entries; give {ndim}")
     patches = [per_axis(choice.patch, ndim, "patch") for choice in choices]

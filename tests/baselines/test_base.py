@@ -2,12 +2,14 @@
 
 import copy
 import json
+from importlib import import_module
 
 import pytest
 import torch
 
 import overtone as ot
 from overtone.baselines import BASELINES, Baseline, find
+from overtone.models.architecture import PARTS
 from overtone.models.flops import call_flops
 from overtone.normalize import statistics
 
@@ -229,3 +231,57 @@ def test_each_says_what_it_assumes():
     periodic = {name for name in BASELINES if find(name).assumes_periodic}
     assert periodic == {"fno", "tfno", "ffno", "afno_net", "coarse_solver"}
     assert [name for name in BASELINES if find(name).patched] == ["afno_net"]
+
+
+def test_units_do_not_matter(make_baseline, make_window, learned):
+    model = make_baseline(learned, width=8)
+    window = make_window(model.domain)
+    expected = model(window, 8)
+    for power in (-99, 99):
+        frame = model(ot.Window(2.0**power * window.fields, window.domain), 8)
+        assert torch.equal(frame, 2.0**power * expected)
+    units = torch.tensor([1e-25, 1e20])[:, None, None]
+    frame = model(ot.Window(units * window.fields, window.domain), 8)
+    assert bool(((frame - units * expected).abs() <= 1e-4 * units).all())
+
+
+def test_what_does_not_fit_is_refused_before_it_is_built(make_baseline, learned):
+    for name, usual in find(learned).sizes["mini"].items():
+        if name in PARTS or name == "levels":
+            with pytest.raises(ot.OvertoneError, match=f"{name} is 1000000000; expected at most"):
+                make_baseline(learned, **{name: 10**9})
+        for wrong in ("8", None, [8]) if isinstance(usual, int) else ():
+            with pytest.raises(ot.OvertoneError, match=f"{name} is .*; expected an int"):
+                make_baseline(learned, **{name: wrong})
+    with pytest.raises(ot.OvertoneError, match="parameters takes .*, but only .* are available"):
+        make_baseline(learned, width=2**31 - 2**10)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("unet", {"levels": 30}),
+        ("cnext_unet", {"levels": 30}),
+        ("sinenet", {"levels": 30, "growth": 2.0}),
+        ("ffno", {"modes": 10**9}),
+        ("transolver", {"reference": 10**6}),
+        ("afno_net", {"expansion": 10**9}),
+    ],
+)
+def test_other_numbers_count_too(make_baseline, name, options):
+    with pytest.raises(ot.OvertoneError, match="parameters takes .*, but only .* are available"):
+        make_baseline(name, **options)
+
+
+def test_waves_may_not_grow_without_bounds(make_baseline):
+    for growth in (0.0, -1.0, 1e9, float("nan")):
+        with pytest.raises(ot.OvertoneError, match="growth is"):
+            make_baseline("sinenet", growth=growth)
+
+
+def test_no_baseline_has_fewer_weights_than_are_counted(make_baseline, learned, monkeypatch):
+    counted = []
+    module = import_module(find(learned).__module__)
+    monkeypatch.setattr(module, "require_weights", counted.append)
+    model = make_baseline(learned)
+    assert 0 < counted[0] <= model.num_parameters

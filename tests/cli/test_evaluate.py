@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 import subprocess
 import sys
 
@@ -63,6 +64,29 @@ def test_evaluate_two_models(overtone, tmp_path):
     assert code == 2
     assert "is not from `overtone evaluate`; it is left alone" in text
     assert (tmp_path / "evaluation/results.json").read_text() == "mine"
+
+
+def test_a_rollout_that_blows_up_keeps_its_valid_frames(overtone, tmp_path):
+    model = ot.load("flex")
+    with torch.no_grad():
+        for weight in model.tokenizer.parameters():
+            weight.mul_(1e4)
+    model.save("wild")
+    command = ("rollout", "wild", "walk", "--schedule", "8", "--steps", 5000, "--out", "pred")
+    code, text = overtone(*command)
+    assert code == 3
+    found = re.findall(
+        r"note: trajectory (\d) blew up at step (\d+) of 5000; the (\d+) frames", text
+    )
+    assert [row for row, *_ in found] == ["0", "1", "2"]
+    assert "wrote pred" in text
+    data = WellFolder("pred", "test", 1)
+    assert [data.num_frames(row) - 2 for row in range(3)] == [int(n) for *_, n in found]
+    assert all(int(step) == int(n) + 1 for _, step, n in found)
+    for row in range(3):
+        assert bool(data.frames(row, 0, data.num_frames(row)).fields.isfinite().all())
+    data.close()
+    assert overtone("data", "check", "pred")[0] == 0
 
 
 def test_rollout_and_check(overtone, tmp_path):

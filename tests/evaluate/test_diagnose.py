@@ -260,3 +260,17 @@ def test_bad_patches(truth, error):
         diagnose(prediction, frames(truth), patch=(48, 64))
     with pytest.raises(ot.DomainError, match="expected one int, or one for each of 2"):
         diagnose(prediction, frames(truth), patch=(4, 4, 4))
+
+
+@pytest.mark.parametrize("units", [(1e-25, 1e20), (1e30, 1e-30)])
+def test_units_may_be_mixed(truth, error, units):
+    """A comb in one field, and ends that meet in one field, are seen whatever their units are."""
+    units = torch.tensor(units, dtype=torch.float64)[:, None, None]
+    true = truth.clone()
+    true[:, :, 1] += torch.linspace(0, 40, GRID[0], dtype=torch.float64)[:, None]
+    predicted = true + 0.1 * error + 0.5 * (comb(8) - comb(8).mean())
+    one, other = (diagnose(frames(u * predicted), frames(u * true)).diagnosis for u in (1.0, units))
+    assert one.found
+    assert other.artifact.period == one.artifact.period == (8, 8)
+    assert other.periodic == one.periodic
+    assert other.artifact.excess_by_step == pytest.approx(one.artifact.excess_by_step, abs=1e-6)

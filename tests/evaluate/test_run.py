@@ -6,6 +6,7 @@ Pieces of work side by side.
 import json
 import threading
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -16,7 +17,7 @@ from overtone.data import Header, WellFolder, write_well
 from overtone.errors import OvertoneError
 from overtone.evaluate import Candidate, evaluate
 from overtone.evaluate.results import Results, Samples
-from overtone.evaluate.run import on_cores, one_core
+from overtone.evaluate.run import _compare_epsilon, on_cores, one_core
 from overtone.metrics import vrmse
 from overtone.solvers import ShearFlow
 from overtone.solvers.datasets import generate
@@ -50,7 +51,9 @@ def test_everything_is_there_and_survives_a_file(emulator, steppers, toy, tmp_pa
         note=notes.append,
         progress=lambda n, m, what: seen.append((n, m, what)),
     )
-    assert notes == ["schedule 4-8 is left out for model 'p', which does not know patch 4"]
+    assert [note for note in notes if "'clock'" not in note] == [
+        "schedule 4-8 is left out for model 'p', which does not know patch 4"
+    ]
     assert seen[-1][:2] == (seen[-1][1],) * 2
     assert {what for *_, what in seen} >= {"e: next step", "e: 4-8", "p: 8"}
     results.save(tmp_path / "results.json")
@@ -264,3 +267,43 @@ def test_a_failure_stops_the_others_and_is_told():
     with pytest.raises(ValueError, match="bad"):
         on_cores(work, range(50), workers=2, stop=stopped.set)
     assert stopped.is_set()
+
+
+@pytest.mark.parametrize(
+    ("scale", "mean", "noted"),
+    [(1.0, 0.0, None), (1e-25, 0.0, None), (1e-4, 1.0, "eps is"), (0.0, 3.0, "it is constant")],
+)
+def test_a_field_whose_error_epsilon_hides_is_noted(scale, mean, noted):
+    frames = mean + scale * torch.randn(3, 2, 16, 16, dtype=torch.float64)
+    frames[:, 0] = torch.randn(3, 16, 16)
+    domain = ot.Domain((16, 16), (1.0, 1.0), "periodic", ("fine", "odd"))
+    notes = []
+    _compare_epsilon(frames, domain, notes.append)
+    assert [note.startswith("field 'odd' hardly varies") for note in notes] == [True] * bool(noted)
+    assert all(noted in note and "VRMSE" in note for note in notes)
+
+
+def test_units_do_not_matter_to_an_evaluation(emulator, toy, toy_domain, tmp_path):
+    """The same data in mixed units has the same errors, artifacts and spectra."""
+    folder = tmp_path / "toy"
+    units = {"a": 1e-25, "clock": 1e20}
+    for path in sorted((toy / "data" / "test").iterdir()):
+        with h5py.File(path) as file:
+            fields = {name: units[name] * file["t0_fields"][name][()] for name in units}
+        header = Header("toy", toy_domain.shape, toy_domain.extent, "periodic", toy_domain.dt)
+        write_well(folder / "data" / "test" / path.name, fields, header)
+    found = []
+    for data in (toy, folder):
+        results, _ = evaluate({"e": emulator}, data, schedules=["4-8"], steps=3, windows=5)
+        found.append(results.models[0])
+    (one, other), runs = found, [model.runs[0] for model in found]
+    # What is constant in space has no error to compare: eps is all that it is divided by.
+    assert other.next_step[0].fields["a"].value == pytest.approx(
+        one.next_step[0].fields["a"].value, rel=1e-3
+    )
+    assert runs[1].fields["a"].value == pytest.approx(runs[0].fields["a"].value, rel=1e-3)
+    assert runs[1].harmonics[0].overall == pytest.approx(runs[0].harmonics[0].overall, abs=0.5)
+    assert [e.value for e in runs[1].seams] == pytest.approx(
+        [e.value for e in runs[0].seams], abs=0.1
+    )
+    assert runs[1].blow_up is None

@@ -161,3 +161,18 @@ def test_everything_lost_at_once():
     assert (tally.vrmse, tally.harmonics, tally.spectra, tally.physics) == ((), (), (), {})
     assert tally.vrmse_up_to(10).low == math.inf
     assert tally.seconds == 0
+
+
+def test_residuals_are_measured_in_the_fields_own_units():
+    """Cells, spectra and seams of fields of 1e-25 and 1e20 are those of fields of order one."""
+    truth, frame = torch.randn(2, 1, 2, *DOMAIN.shape)
+    found = []
+    for units in ((1.0, 1.0), (1e-25, 1e20)):
+        tally, scale = Tally(DOMAIN, 1, 1, (4,), seed=0), torch.tensor(units)[:, None, None]
+        tally.record(1, [0], scale * frame, scale * truth, AT_REST)
+        tally.close([0])
+        (harmonics,), (spectrum,) = tally.harmonics, tally.spectra
+        seams = [e.value for e in tally.seams]
+        found.append([*(x for row in harmonics.cell for x in row), *spectrum.power, *seams])
+        found[-1] += [e.value for e in (*tally.vrmse, *tally.fields.values())]
+    assert found[1] == pytest.approx(found[0], rel=1e-3)

@@ -265,7 +265,7 @@ WRONG = [
     ({"decoder_axes": "p1 c"}, "decoder_axes is 'p1 c'; expected the names p1 p2 and c"),
     ({"mode": "cskm"}, "mode is 'cskm'"),
     ({"rule": "loud"}, "rule is 'loud'"),
-    ({"patches": ()}, "patches is empty"),
+    ({"patches": ()}, r"patches is \(\)"),
     ({"patches": (0, 4)}, "positive"),
     ({"patches": ((4, 4, 4),)}, "one for each of 2 axes"),
     ({"mode": "csm", "patches": (8, 16)}, "16 is larger than the kernel 8"),

@@ -56,9 +56,66 @@ def test_every_error_is_the_formula_in_numpy():
             assert result[i, j].item() == pytest.approx(value, rel=1e-12), name
 
 
-def test_epsilon_counts_for_small_fields():
-    truth = 1e-4 * torch.tensor([1.0, -1.0], dtype=torch.float64)
-    assert metrics.nmse(0 * truth, truth, ndim=1).item() == pytest.approx(1e-8 / 1.1e-7)
+def wave(variance, mean=0.0):
+    """A field of this unbiased variance and mean, float64."""
+    x = torch.sin(2 * math.pi * torch.arange(64, dtype=torch.float64) / 64)
+    return mean + x * math.sqrt(variance) / x.std()
+
+
+@pytest.mark.parametrize(
+    ("variance", "mean", "expected"),
+    [
+        (1.0, 0.0, 1e-7),
+        (1.01e-3, 0.0, 1e-7),  # from here on it is The Well's number
+        (1e-12, 1.0, 1e-7),
+        (1e-12, 300.0, 1e-7),
+        (1e-6, 0.0, 1e-10),  # a share of the variance
+        (1e-50, 0.0, 1e-54),
+        (1e-60, 1e-25, 1e-57),  # a share of the square, where it hardly varies
+        (1e-4, 0.1, 1e-8),
+    ],
+)
+def test_epsilon_is_the_wells_where_fields_are_of_order_one(variance, mean, expected):
+    truth = wave(variance, mean)
+    found = metrics.pointwise.epsilon(*metrics.pointwise.powers(truth, 1))
+    assert found.item() == pytest.approx(expected, rel=2e-2)
+    error = metrics.vmse(truth + 1e-3, truth, ndim=1).item()
+    assert error == pytest.approx(1e-6 / (variance + found.item()), rel=1e-6)
+    share = metrics.pointwise.epsilon_share(truth, ndim=1).item()
+    assert share == pytest.approx(found.item() / variance, rel=1e-3)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-25, 1e-8, 1e19, 1e30])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_unit_hides_an_error(unit, dtype):
+    prediction, truth = (values.to(dtype) for values in pair())
+    for name in ("nmse", "vmse", "vrmse", "pearson"):
+        measure = getattr(metrics, name)
+        expected = measure(prediction, truth, ndim=2)
+        found = measure(unit * prediction, unit * truth, ndim=2)
+        assert torch.allclose(found, expected, rtol=2e-4), name
+        assert found.dtype == dtype
+    for name in ("rmse", "mae"):
+        expected = unit * getattr(metrics, name)(prediction, truth, ndim=2).double()
+        found = getattr(metrics, name)(unit * prediction, unit * truth, ndim=2).double()
+        assert torch.allclose(found, expected, rtol=1e-5, atol=0.0), name
+
+
+def test_a_wrong_prediction_of_a_small_field_is_seen_and_a_right_one_is_right():
+    truth = 1e-25 * pair()[1].float()
+    assert float(vrmse(torch.full_like(truth, 4e-4), truth, ndim=2).min()) > 1e20
+    assert bool((vrmse(truth, truth, ndim=2) == 0).all())
+    assert bool((vrmse(truth, 1e-25 * torch.ones_like(truth), ndim=2) > 1e3).all())
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-25, 1.0, 1e20])
+def test_a_constant_is_right_or_wrong_by_its_own_size(value):
+    truth = torch.full((8, 8), value)
+    assert vrmse(truth, truth, ndim=2) == 0
+    assert metrics.nmse(truth, truth, ndim=2) == 0
+    wrong = truth + 0.1 * (value or 1.0)
+    assert vrmse(wrong, truth, ndim=2) > 10
+    assert metrics.pointwise.epsilon_share(truth, ndim=2) == math.inf
 
 
 def test_time_to_decorrelation_interpolates_between_frames():

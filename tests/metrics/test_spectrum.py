@@ -190,3 +190,17 @@ def test_predicting_nothing_has_error_one_in_every_band():
 def test_bad_edges():
     with pytest.raises(ot.OvertoneError, match="ascending"):
         band_energy(torch.zeros(8), ndim=1, edges=torch.tensor([1.0, 0.5]))
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-25, 1e30])
+def test_units_do_not_matter_to_bands_and_spectra(unit, red_noise):
+    truth = red_noise(2, (16, 24)).float()
+    prediction = truth + 0.1 * torch.randn_like(truth)
+    # Where the variance is 1e-3 and below, eps is the same share of it.
+    expected = bsnmse(0.01 * prediction, 0.01 * truth, ndim=2)
+    if unit > 1:
+        expected = bsnmse(prediction.double(), truth.double(), ndim=2).float()
+    found = bsnmse(unit * prediction, unit * truth, ndim=2)
+    assert torch.allclose(found, expected, rtol=1e-2)
+    power = isotropic_spectrum(unit * truth, ndim=2).power / unit**2
+    assert torch.allclose(power, isotropic_spectrum(truth, ndim=2).power, rtol=1e-4)

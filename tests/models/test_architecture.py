@@ -1,5 +1,6 @@
 """Every number of an architecture: set, saved, read again, refused."""
 
+import numpy as np
 import pytest
 
 import overtone as ot
@@ -49,7 +50,7 @@ def test_dict_round_trip(make_domain):
         ({"size": "8m"}, "expected one of nano, tiny, 7m, 25m, 100m"),
         ({"widht": 3}, "option is 'widht'.*did you mean 'width'"),
         ({"decoder": "sum"}, "decoder is 'sum'; expected one of paper, keep"),
-        ({"patches": ()}, "patches is empty"),
+        ({"patches": ()}, r"patches is \(\)"),
         ({"patches": ((4, 4, 4),)}, "one for each of 2 axes"),
         ({"context": 0}, "context is 0"),
         ({"width": 50, "heads": 4}, "choose a multiple of 8"),
@@ -68,3 +69,61 @@ def test_refusals(make_domain, options, message):
 def test_kernels_too_small_for_a_patch_are_refused_when_building(make_domain):
     with pytest.raises(ot.PatchError, match="larger than the base kernel"):
         ot.build("vit", domain=make_domain(), patches=(4, 16), base_kernel=4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"blocks": 10**9}, "blocks is 1000000000; expected at most 1000"),
+        ({"stages": 10**9}, "stages is 1000000000; expected at most 1000"),
+        ({"context": 10**9}, "context is 1000000000; expected at most 10000"),
+        ({"width": 10**400}, "width is a number of more than 30 digits; expected at most"),
+        ({"patches": (10**9,)}, "can't split patch 1000000000 over 2 stages"),
+        ({"base_kernel": 10**9}, "can't split patch 1000000000"),
+        ({"base_kernel": (10**400, 2)}, "kernel is a number of more than 30 digits"),
+        ({"width": 96.0}, r"width is 96\.0; expected an int"),
+        ({"heads": "3"}, "heads is '3'; expected an int"),
+        ({"blocks": True}, "blocks is True; expected an int"),
+        ({"layer_scale": float("nan")}, "layer_scale is nan"),
+        ({"patches": 4.0}, r"patches is 4\.0; expected at least one"),
+    ],
+)
+def test_numbers_that_nobody_could_build(make_domain, options, message):
+    with pytest.raises(ot.OvertoneError, match=message):
+        make(make_domain, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"width": 6 * 10**8, "heads": 3},
+        {"mlp_dim": 2 * 10**9},
+        {"stage_dim": 2 * 10**9},
+        {"refine": 10**6},
+        {"base_kernel": (2**20, 2**20)},
+        {"width": 60_000, "heads": 3, "blocks": 1000},
+    ],
+)
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_built(make_domain, options):
+    message = r"a model of more than .*e\+\d\d parameters takes .*, but only .* are available"
+    with pytest.raises(ot.OvertoneError, match=message):
+        ot.build("vit", domain=make_domain(), **options)
+
+
+@pytest.mark.parametrize("processor", ["vit", "axial", "swin", "afno"])
+@pytest.mark.parametrize("options", [{}, {"context": 1}, {"size": "nano", "refine": 32}])
+def test_no_model_has_fewer_weights_than_are_counted(make_domain, processor, options):
+    model = ot.build(processor, domain=make_domain(), **options)
+    assert 0.5 < model.architecture.least_weights / model.num_parameters <= 1
+
+
+def test_the_users_limit_counts(make_domain, monkeypatch):
+    monkeypatch.setenv("OVERTONE_MAX_MEMORY", "1MB")
+    with pytest.raises(ot.OvertoneError, match=r"only 1\.0 MB of memory are available"):
+        ot.build("vit", domain=make_domain(), size="tiny")
+
+
+def test_numbers_of_numpy_are_taken(make_domain):
+    one = make(make_domain, patches=(np.int64(4), 8), base_kernel=np.int64(16))
+    assert one == make(make_domain, patches=(4, 8), base_kernel=16)
+    assert make(make_domain, patches=np.array([4, 8])) == make(make_domain, patches=(4, 8))

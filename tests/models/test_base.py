@@ -3,13 +3,17 @@
 What is refused is tested here; the messages of refusals with the models (test_emulator).
 """
 
+import contextlib
 import json
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 import overtone as ot
+from overtone.files import sha256
 from overtone.models.base import Model, accept_patch, accept_window, short_patch
 from overtone.models.cvit import build_cvit
 from overtone.normalize import statistics
@@ -116,10 +120,12 @@ def test_every_kind_comes_back_but_flexified_ones(model, make_window, tmp_path):
 
 def test_other_weights_can_be_saved_than_its_own(make_domain, tmp_path):
     model = Drift(make_domain(), (8,))
-    model.save(tmp_path / "model", weights={"speed": torch.tensor(5.0)})
+    weights = {"speed": torch.tensor(5.0), "pace": torch.tensor([0.1, 0.2])}
+    model.save(tmp_path / "model", weights=weights)
     again = Drift.from_pretrained(tmp_path / "model")
     assert again.patches == (8,)
     assert again.speed == 5
+    assert again.pace.tolist() == pytest.approx([0.1, 0.2])
 
 
 def test_a_patch_may_be_left_out_where_there_is_no_choice(make_domain, make_window):
@@ -148,6 +154,10 @@ def test_folders_from_before_there_was_a_pace_load(make_domain, tmp_path):
     model = ot.build(domain=make_domain(), context=2)
     without = {name: t for name, t in model.state_dict().items() if name != "pace"}
     model.save(tmp_path / "model", weights=without)
+    path = tmp_path / "model" / "config.json"
+    content = json.loads(path.read_text())
+    content.pop("kind")  # they named none
+    path.write_text(json.dumps(content))
     assert torch.equal(ot.load(tmp_path / "model").pace, torch.zeros(2))
 
 
@@ -202,3 +212,233 @@ def test_refusals(make_domain, make_window, other, message):
     window = make_window(make_domain(**other))
     with pytest.raises(ot.DomainError, match=message):
         accept_window(window, domain=make_domain(), context=3, check_finite=True)
+
+
+UNITS = {
+    **MAKERS,
+    **{
+        f"{processor} {tokenizer}": lambda domain, p=processor, t=tokenizer: ot.build(
+            p, domain=domain, tokenizer=t, patches=8 if t == "fixed" else (4, 8), context=3,
+            width=24, heads=2, blocks=1, mlp_dim=24, refine=4,
+        )
+        for processor, tokenizer in (("axial", "ckm"), ("swin", "fixed"), ("afno", "csm"))
+    },
+    **{
+        name: lambda domain, n=name: ot.baseline(n, domain=domain, context=3, size="mini")
+        for name in ("persistence", "extrapolation")
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(params=UNITS)
+def scaled(request, make_domain):
+    """One model of each kind, with a pace, in fields of three kinds."""
+    torch.manual_seed(1)
+    model = UNITS[request.param](make_domain())
+    model.pace.copy_(torch.tensor([0.3, 0.0]))
+    return model
+
+
+def test_a_power_of_two_goes_through_a_model_exactly(scaled, make_window):
+    window = make_window(scaled.domain)
+    expected = scaled(window, 8)
+    for power in (-99, -98, -40, 1, 61, 99):
+        frame = scaled(ot.Window(2.0**power * window.fields, window.domain), 8)
+        assert torch.equal(frame, 2.0**power * expected), power
+
+
+@pytest.mark.parametrize("units", [(1e-25, 1e20), (1e30, 1e-30), (0.0, 1e-25), (1e19, 0.0)])
+def test_units_may_be_mixed_and_a_field_may_be_zero(scaled, make_window, units):
+    """Compared with the same model on fields of order one, of which the same are zero."""
+    window = make_window(scaled.domain)
+    units = torch.tensor(units)[:, None, None]
+    expected = scaled(ot.Window(window.fields * (units > 0), window.domain), 8)
+    frame = scaled(ot.Window(window.fields * units, window.domain), 8)
+    error = (frame - units * expected).flatten(2).abs().amax(dim=2)
+    assert bool((error <= 2e-5 * units.flatten()).all())
+    assert bool((frame[:, units.flatten() == 0] == 0).all())
+
+
+def test_nothing_is_refused_if_nobody_checks(model, make_window):
+    window = make_window(model.domain)
+    window.fields[1, -1, 0, 3, 4] = torch.nan
+    with pytest.raises(ot.DomainError, match="1 values that are NaN or infinite"):
+        model(window, 8)
+    assert bool(model(window, 8, check_finite=False)[1].isnan().any())
+    with pytest.raises(ot.DomainError, match="NaN or infinite"):
+        ot.rollout(model, window, steps=3, schedule="8").__next__()
+    *_, last = ot.rollout(model, window, steps=3, schedule="8", check_finite=False)
+    assert bool(last[1].isnan().any())
+
+
+def test_numbers_of_numpy_are_numbers(model, make_window):
+    window = make_window(model.domain)
+    expected = model(window, 8, (1, 2))
+    assert torch.equal(model(window, np.int64(8), np.array([1, 2])), expected)
+    assert torch.equal(model(window, (np.uint8(8), 8), (np.int32(1), 2)), expected)
+    if model.patched:
+        for wrong in (8.0, True, "8", None if len(model.patches) > 1 else 0):
+            with pytest.raises(ot.OvertoneError, match="patch"):
+                model(window, wrong)
+
+
+def test_a_patch_that_fits_nowhere_is_refused_at_once(model, make_window):
+    window = make_window(model.domain)
+    if model.patched:
+        for huge in (10**12, 10**6000):
+            with pytest.raises(ot.OvertoneError, match="patch"):
+                model(window, huge, allow_untrained=True)
+
+
+@pytest.fixture
+def saved(model, tmp_path):
+    """The folder of a model of each kind, and what builds one like it."""
+    if model.kind == "flexible":
+        pytest.skip("only its own code can build it")
+    model.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def rewrite(folder, change):
+    """Change the weights of a folder, and the checksum beside them."""
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    change(weights)
+    save_file(weights, path)
+    content = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(content | {"sha256": sha256(path)}))
+
+
+def first_of(weights):
+    """Name of the first large tensor."""
+    return max(weights, key=lambda name: weights[name].numel())
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_that_are_no_numbers_are_refused_by_name(saved, value):
+    names = []
+
+    def spoil(weights):
+        names.append(first_of(weights))
+        weights[names[0]].flatten()[3] = value
+
+    rewrite(saved, spoil)
+    with pytest.raises(ot.CheckpointError, match=f"'{names[0]}' in .* hold NaN or infinity"):
+        ot.load(saved)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int32, torch.int64, torch.complex64])
+def test_weights_of_other_kinds_are_refused_by_name(saved, dtype):
+    names = []
+
+    def cast(weights):
+        names.append(first_of(weights))
+        weights[names[0]] = weights[names[0]].to(dtype)
+
+    rewrite(saved, cast)
+    with pytest.raises(ot.CheckpointError, match=f"'{names[0]}' in .* are {dtype}; the model has"):
+        ot.load(saved)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_converted(saved, model, make_window, dtype):
+    def halve(weights):
+        for name, tensor in weights.items():
+            if tensor.dtype == torch.float32:
+                weights[name] = tensor.to(dtype)
+
+    rewrite(saved, halve)
+    again = ot.load(saved)
+    assert {p.dtype for p in again.parameters()} == {torch.float32}
+    window = make_window(model.domain)
+    assert torch.allclose(again(window, 8), model(window, 8), atol=0.05)
+
+
+def test_a_present_folder_without_its_pace_is_not_whole(saved):
+    rewrite(saved, lambda weights: weights.pop("pace"))
+    with pytest.raises(ot.CheckpointError, match=r"missing \['pace'\]"):
+        ot.load(saved)
+
+
+def test_a_digest_from_elsewhere_pins_the_weights(saved, model):
+    digest = sha256(saved / "model.safetensors")
+    other = "0" * 64
+    for load in (ot.load, type(model).from_pretrained):
+        assert load(saved, sha256=digest).kind == model.kind
+        assert load(saved, sha256=digest.upper()).kind == model.kind
+        with pytest.raises(ot.CheckpointError, match=f"has the SHA-256 {digest}, .* was {other}"):
+            load(saved, sha256=other)
+        for wrong in ("", "abc", digest[:-1], 7):
+            with pytest.raises(ot.CheckpointError, match="expected the 64 hexadecimal digits"):
+                load(saved, sha256=wrong)
+    # Whoever replaces weights and checksum together is found by the digest alone.
+    rewrite(saved, lambda weights: weights[first_of(weights)].add_(1))
+    assert ot.load(saved).kind == model.kind
+    with pytest.raises(ot.CheckpointError, match="not the weights that were asked for"):
+        ot.load(saved, sha256=digest)
+
+
+NESTED = "[" * 100_000
+DAMAGE = {
+    "a list": lambda text: "[1, 2]",
+    "a number": lambda text: "5",
+    "nothing": lambda text: "",
+    "nesting": lambda text: NESTED,
+    "digits": lambda text: text.replace('"sha256"', '"x": ' + "9" * 6000 + ', "sha256"'),
+    "no UTF-8": lambda text: b"\xff\xfe\xff" + text.encode(),
+    "a list in the place of all": lambda text: _replaced(text, list),
+    "a text in the place of all": lambda text: _replaced(text, str),
+    "a number in the place of all": lambda text: _replaced(text, lambda _: 7),
+    "null in the place of all": lambda text: _replaced(text, lambda _: None),
+    "huge numbers": lambda text: _numbers(text, 10**9),
+    "numbers beyond any": lambda text: _numbers(text, 10**400),
+    "negative numbers": lambda text: _numbers(text, -3),
+    "broken numbers": lambda text: _numbers(text, 2.5),
+    "texts for numbers": lambda text: _numbers(text, "8"),
+    "NaN": lambda text: _numbers(text, float("nan")),
+}
+
+
+def _replaced(text, by):
+    content = json.loads(text)
+    parts = [key for key, value in content.items() if isinstance(value, dict)]
+    return json.dumps(content | {key: by(content[key]) for key in parts})
+
+
+def _numbers(text, value):
+    """All numbers of the configuration replaced."""
+
+    def change(part):
+        if isinstance(part, dict):
+            return {key: change(entry) for key, entry in part.items()}
+        if isinstance(part, list):
+            return [change(entry) for entry in part]
+        return value if isinstance(part, (int, float)) and not isinstance(part, bool) else part
+
+    return json.dumps(change(json.loads(text)))
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_configuration_of_any_kind_is_refused(saved, damage):
+    path = saved / "config.json"
+    content = DAMAGE[damage](path.read_text())
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ot.CheckpointError) as error:
+        ot.load(saved)
+    assert len(str(error.value)) < 1500
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize("value", [10**9, "many", -1, 0, 2.5, None, [3], True, {}])
+def test_each_number_of_a_configuration_may_be_wrong(saved, value):
+    """One at a time, so that none hides behind another."""
+    path = saved / "config.json"
+    content = json.loads(path.read_text())
+    part = "options" if "options" in content else "architecture"
+    names = [k for k, v in content[part].items() if type(v) in (int, float)]
+    assert len(names) > 1
+    for name in names:
+        changed = content | {part: content[part] | {name: value}}
+        path.write_text(json.dumps(changed))
+        with contextlib.suppress(ot.CheckpointError):  # some numbers may well be another
+            ot.load(saved)

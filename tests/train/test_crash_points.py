@@ -70,7 +70,7 @@ def attempt(folder, at, **options):
     count = os.read(reader, 20).decode()
     os.close(reader)
     killed = os.WIFSIGNALED(status)
-    assert killed or os.WEXITSTATUS(status) == 0, f"{folder.name} ended with {os.WEXITSTATUS(status)}"
+    assert killed or os.WEXITSTATUS(status) == 0, folder.name
     return killed, int(count or 0)
 
 def weights(folder):

@@ -8,6 +8,7 @@ import torch
 
 import overtone as ot
 from overtone.normalize import statistics
+from overtone.train import objective
 from overtone.train.config import TrainConfig
 from overtone.train.objective import FLOOR, LOSSES, choices, losses, nmse, supervise
 
@@ -186,3 +187,39 @@ def test_no_target_leaks_into_its_own_prediction(processor):
         torch.testing.assert_close(one[:, :-1], two[:, :-1])
         torch.testing.assert_close(units.change[:, :-1], others.change[:, :-1])
         assert not torch.allclose(one[:, -1], two[:, -1])
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1e20])
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_the_loss_does_not_depend_on_units(unit, noise):
+    model, config = make(), TrainConfig(unroll=2, noise=noise)
+    window, target = frames(unroll=2)
+    found = []
+    for scale in (1.0, unit):
+        torch.manual_seed(3)
+        scaled = ot.Window(scale * window.fields, DOMAIN)
+        found.append(torch.stack(run(model, config, scaled, scale * target)))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=0.0)
+    found[1].sum().backward()
+    assert all(bool(p.grad.isfinite().all()) for p in model.parameters())
+
+
+def test_a_field_that_is_zero_in_the_context_teaches_nothing():
+    """Nobody knows its unit: whatever it becomes is neither rewarded nor punished."""
+    model = make()
+    window, target = frames()
+    for following in (target, 1e20 * target):
+        (loss,) = run(model, TrainConfig(), ot.Window(0 * window.fields, DOMAIN), following)
+        assert loss == 0
+    loss.backward()
+    assert all(p.grad is None or bool((p.grad == 0).all()) for p in model.parameters())
+
+
+def test_noise_is_a_share_of_each_field():
+    window, _ = frames()
+    for unit in (1e-25, 1e20):
+        torch.manual_seed(0)
+        noisy = objective._with_noise(ot.Window(unit * window.fields, DOMAIN), 0.1)
+        noise = (noisy.fields / unit - window.fields).std(dim=(1, 3), correction=0)
+        share = noise / window.fields.std(dim=(1, 3), correction=0)
+        assert share.flatten().tolist() == pytest.approx([0.1, 0.1], rel=0.3)

@@ -28,6 +28,7 @@ from overtone.baselines.layers import CONVOLUTIONS, TRANSPOSED
 from overtone.domain import Domain, PerAxis, per_axis
 from overtone.errors import OvertoneError, PatchError
 from overtone.grid import PatchGrid
+from overtone.models.architecture import require_weights
 from overtone.ops.constants import full_precision
 from overtone.ops.padding import take
 
@@ -74,6 +75,7 @@ class AFNO(Network):
         options |= {"diagonal_blocks": diagonal_blocks, "expansion": expansion}
         super().__init__(domain, context, options, patch)
         dim_in, dim_out = self.channels
+        require_weights(2 * blocks * expansion * width**2 + patch**domain.ndim * dim_in * width)
         tokens = PatchGrid.lay(domain, patch).shape
         self.encoder = CONVOLUTIONS[domain.ndim](dim_in, width, patch, stride=patch)
         self.position = nn.Parameter(WEIGHT_SCALE * torch.randn(1, width, *tokens))

@@ -25,8 +25,14 @@ from torch.utils.checkpoint import checkpoint
 from overtone.domain import Domain, PerAxis, Window
 from overtone.errors import CheckpointError, DomainError
 from overtone.grid import PatchGrid
+from overtone.models.architecture import require_sizes
 from overtone.models.base import Model
 from overtone.normalize import Statistics, statistics
+
+WHOLE = ("width", "layers", "blocks", "waves", "modes", "heads", "slices", "expansion", "reference",
+         "patch", "diagonal_blocks")  # fmt: skip
+MAY_BE_NONE = ("levels", "neck")
+"""Options that are whole numbers, from 1 and from 0 on."""
 
 Sizes = Mapping[str, Mapping[str, Any]]
 """Options of a baseline by the name of a size."""
@@ -52,6 +58,8 @@ class Baseline(Model):
     """Whether its idea holds on periodic axes only; others are padded, as the class says."""
 
     def __init__(self, domain: Domain, context: int, options: Mapping[str, Any], patch: int = 1):
+        require_sizes({name: options[name] for name in WHOLE if name in options})
+        require_sizes({name: options[name] for name in MAY_BE_NONE if name in options}, least=0)
         super().__init__(domain, context, patches=((patch,) * domain.ndim,))
         self.options = dict(options)
         self.checkpointing = False
@@ -105,9 +113,9 @@ class Baseline(Model):
         make: Any = find(config["name"])
         return make(domain=domain, context=config["context"], **config["options"])
 
-    def accept(self, window: Window) -> Window:
+    def accept(self, window: Window, *, check_finite: bool = True) -> Window:
         """Check a window against the model and cut it to the context."""
-        window = super().accept(window)
+        window = super().accept(window, check_finite=check_finite)
         if window.num_frames < self.context:
             raise DomainError(
                 f"the window has {window.num_frames} frames; '{self.name}' joins exactly "

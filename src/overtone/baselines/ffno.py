@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from overtone.baselines.base import Network, Sizes
 from overtone.baselines.layers import coordinates
 from overtone.domain import Domain
+from overtone.models.architecture import require_weights
 from overtone.ops.constants import full_precision
 from overtone.ops.padding import take
 
@@ -53,6 +54,7 @@ class FFNO(Network):
     ):
         options = {"modes": modes, "layers": layers, "width": width, "expansion": expansion}
         super().__init__(domain, context, options)
+        require_weights(2 * layers * width**2 * (domain.ndim * modes + expansion))
         dim_in, dim_out = self.channels
         self.bounded = tuple(axis for axis, wraps in enumerate(domain.periodic) if not wraps)
         self.lift = WeightNormLinear(dim_in + len(self.bounded), width)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from overtone.baselines.base import Network, Sizes
 from overtone.domain import Domain
 from overtone.errors import OvertoneError
+from overtone.models.architecture import require_weights
 from overtone.ops.constants import full_precision
 from overtone.ops.padding import take
 
@@ -61,6 +62,7 @@ class FNO(Network):
                 f"'{self.name}' keeps {modes} modes along each axis, and a grid of "
                 f"{domain.shape} cells has fewer; choose modes of at most {min(domain.shape)}"
             )
+        require_weights(2 * layers * width**2 * (modes // 2) ** domain.ndim)
         model = self._library_model(factorisation)
         self.layers, self.padding = layers, padding
         self.lifting: nn.Module = model.lifting

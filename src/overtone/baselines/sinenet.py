@@ -29,7 +29,11 @@ from torch import Tensor, nn
 from overtone.baselines.base import Network, Sizes
 from overtone.baselines.layers import CONVOLUTIONS, PaddedConv, on_multiples, upsample
 from overtone.domain import Domain
+from overtone.errors import OvertoneError
+from overtone.models.architecture import require_weights
 
+MAX_GROWTH = 16
+"""From one grid to the next; to the power of all levels it is still a number."""
 AVERAGES = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
 
@@ -57,7 +61,10 @@ class SineNet(Network):
         options = {"waves": waves, "width": width, "levels": levels, "growth": growth}
         super().__init__(domain, context, options)
         dim_in, dim_out = self.channels
+        if not 0 < growth < MAX_GROWTH:
+            raise OvertoneError(f"growth is {growth}; expected more than 0, less than {MAX_GROWTH}")
         dims = [round(width * growth**level) for level in range(levels + 1)]
+        require_weights(waves * 3**domain.ndim * max(dims) ** 2)
         self.multiple = 2**levels
         self.first = PaddedConv(dim_in, width, 3, domain.periodic)
         self.waves = nn.ModuleList(Wave(dims, domain.periodic) for _ in range(waves))

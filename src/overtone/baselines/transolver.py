@@ -24,6 +24,7 @@ from overtone.baselines.base import Network, Sizes
 from overtone.baselines.layers import PaddedConv
 from overtone.domain import Domain
 from overtone.errors import OvertoneError
+from overtone.models.architecture import require_weights
 from overtone.ops.constants import constant
 
 COLDEST, HOTTEST = 0.1, 5.0
@@ -74,6 +75,7 @@ class Transolver(Network):
                 f"width {width} does not split into {heads} heads; choose a multiple of {heads}"
             )
         dim_in, dim_out = self.channels
+        require_weights(2 * layers * expansion * width**2 + 2 * width * reference**domain.ndim)
         self.lift = nn.Sequential(
             nn.Linear(dim_in + reference**domain.ndim, 2 * width),
             nn.GELU(),

@@ -34,6 +34,7 @@ from overtone.baselines.layers import (
     on_multiples,
 )
 from overtone.domain import Domain
+from overtone.models.architecture import require_weights
 
 NORMS: dict[int, type[nn.Module]] = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d, 3: nn.BatchNorm3d}
 POOLS: dict[int, type[nn.Module]] = {1: nn.MaxPool1d, 2: nn.MaxPool2d, 3: nn.MaxPool3d}
@@ -64,6 +65,7 @@ class UNet(Network):
         periodic, ndim = domain.periodic, domain.ndim
         dim_in, dim_out = self.channels
         dims = [width * 2**level for level in range(levels + 1)]
+        require_weights(3**ndim * dims[-1] ** 2)
         self.multiple = 2**levels
         self.pool = POOLS[ndim](2)
         self.down = nn.ModuleList(
@@ -127,6 +129,7 @@ class CNextUNet(Network):
         periodic, ndim = domain.periodic, domain.ndim
         dim_in, dim_out = self.channels
         dims = [width * 2**level for level in range(levels + 1)]
+        require_weights(2 * EXPANSION * neck * dims[-1] ** 2)
         self.multiple = 2**levels
         convolution, transposed = CONVOLUTIONS[ndim], TRANSPOSED[ndim]
 

@@ -128,12 +128,20 @@ class CoarseSolver(Baseline):
         self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """The change that the solver computes."""
-        self._require_match(window.domain, self._system(window.domain.shape))
         stats = statistics(window.fields).last()
+        following = self.next_frame(window, grid)
+        return stats.change_between(window.fields[:, -1:], following[:, None]), stats
+
+    def next_frame(self, window: Window, grid: PatchGrid) -> Tensor:
+        """See `Model.next_frame`; the solver knows how a field leaves zero, which has no unit."""
+        self._require_match(window.domain, self._system(window.domain.shape))
         last = window.fields[:, -1]
-        with torch.no_grad():
-            following = self.advance(last.double()).to(last.dtype)
-        return stats.change_between(last[:, None], following[:, None]), stats
+        frame = torch.full_like(last, torch.nan)
+        sound = last.isfinite().flatten(1).all(dim=1)  # nothing leads on from NaN
+        if bool(sound.any()):
+            with torch.no_grad():
+                frame[sound] = self.advance(last[sound].double()).to(last.dtype)
+        return frame
 
     def advance(self, frame: Tensor) -> Tensor:
         """The frame that follows, both `(B, C, *space)` in float64."""

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from overtone.errors import DataError, OvertoneError
+from overtone.errors import PARTIAL, DataError, OvertoneError
 from overtone.progress import one_bar
 
 if TYPE_CHECKING:
@@ -154,7 +154,10 @@ def rollout(
         bool, typer.Option("--overwrite", help="Replace an older dataset of that name.")
     ] = False,
 ) -> None:
-    """Predict trajectories and write them as a Well folder: the context, then the predictions."""
+    """Predict trajectories and write them as a Well folder: the context, then the predictions.
+
+    A trajectory that blows up ends with its last valid frame; the exit code is 3 then.
+    """
     from overtone.evaluate import write_predictions
     from overtone.schedules import parse_schedule
 
@@ -162,7 +165,7 @@ def rollout(
     candidate = _load(model)
     console = Console()
     with one_bar(f"{candidate.name}: {chosen}", console) as tick:
-        write_predictions(
+        written = write_predictions(
             candidate,
             data,
             out,
@@ -178,7 +181,11 @@ def rollout(
             stride=candidate.trained_on("stride") if stride is None else stride,
             coarsen=_coarsen(coarsen, candidate),
         )
+    for note in written.notes:
+        console.print(f"note: {escape(note)}", soft_wrap=True, highlight=False)
     console.print(f"wrote {out}; next: overtone data check {out}", soft_wrap=True)
+    if not written.complete:
+        raise typer.Exit(PARTIAL)
 
 
 def theory(

@@ -11,14 +11,22 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from overtone.domain import Domain, per_axis
+from overtone.domain import Domain, is_int, per_axis
 from overtone.errors import DomainError, OvertoneError, PatchError
 from overtone.grid import PatchGrid
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
 from overtone.models.storage import load_with_config
 from overtone.rollout import Stepper
-from overtone.schedules import Constant, Cycle, Patch, Schedule, Shifted, parse_schedule
+from overtone.schedules import (
+    Constant,
+    Cycle,
+    Patch,
+    Schedule,
+    Shifted,
+    parse_schedule,
+    require_countable,
+)
 
 
 class Evaluable(Stepper, Protocol):
@@ -72,8 +80,15 @@ class Candidate:
 
     def trained_on(self, what: str) -> Any:
         """How data was read in its training: `"stride"` or `"coarsen"`; 1 where unknown."""
-        value = self.training.get("data", {}).get(what, 1)
-        return tuple(value) if isinstance(value, list) else value
+        data = self.training.get("data")
+        value = data.get(what, 1) if isinstance(data, Mapping) else 1
+        value = tuple(value) if isinstance(value, list) else value
+        if not all(map(is_int, value if isinstance(value, tuple) else (value,))):
+            raise OvertoneError(
+                f"the folder of model '{self.name}' says that {what} was {value!r} in its "
+                f"training; expected an int, or one for each axis: give --{what}"
+            )
+        return value
 
     @property
     def patched(self) -> bool:
@@ -129,7 +144,8 @@ def load_candidate(path: str | Path, name: str | None = None) -> Candidate:
     model, config = load_with_config(path)
     full = Path(path).resolve()
     own = full.parent.name if full.name in ("best", "last") else full.name
-    return Candidate(name or own, model, config.get("training") or {})
+    training = config.get("training")
+    return Candidate(name or own, model, training if isinstance(training, Mapping) else {})
 
 
 def as_candidates(models: Mapping[str, Evaluable] | Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -185,7 +201,7 @@ def choose_schedules(
     if wanted is None or not candidate.patched:
         chosen = usual_schedules(candidate)
     else:
-        chosen = [parse_schedule(s) if isinstance(s, str) else s for s in wanted]
+        chosen = [parse_schedule(s) for s in wanted]
     chosen = list({str(schedule): schedule for schedule in chosen}.values())
     kept = []
     for schedule in chosen:
@@ -221,4 +237,5 @@ def usual_schedules(candidate: Candidate) -> list[Schedule]:
 
 def used_patches(schedule: Schedule, steps: int) -> tuple[Patch, ...]:
     """The patches of a rollout, each once, in order of their first use."""
-    return tuple(dict.fromkeys(schedule(step).patch for step in range(steps)))
+    countable = range(require_countable(steps))
+    return tuple(dict.fromkeys(schedule(step).patch for step in countable))

@@ -211,7 +211,8 @@ def _survey(pair: Pair, patch: Patch | None, boundaries: BoundarySpec | None) ->
         _, true = pair.read(sample, step)
         variance = variance + true.var(dim=space, correction=0)
         square = square + true.square().mean(dim=space)
-        seams = seams + torch.stack([_seam(true, axis) for axis in space])
+        alike = true / _spread(true, space)
+        seams = seams + torch.stack([_seam(alike, axis) for axis in space])
         num += 1
     scale, size = (torch.as_tensor(total / num).sqrt() for total in (variance, square))
     varies = (scale > CONSTANT * size) & (scale > 0)
@@ -232,6 +233,12 @@ def _survey(pair: Pair, patch: Patch | None, boundaries: BoundarySpec | None) ->
     )
     column = scale[kept].reshape(-1, *(1,) * len(space))
     return _View(pair, kept, column, grid, periodic, tuple(notes))
+
+
+def _spread(frame: Tensor, space: tuple[int, ...]) -> Tensor:
+    """Standard deviation of each field, so that units don't weigh; 1 where one is constant."""
+    found = frame.std(dim=space, correction=0, keepdim=True)
+    return torch.where(found > 0, found, 1.0)
 
 
 def _seam(frame: Tensor, axis: int) -> Tensor:

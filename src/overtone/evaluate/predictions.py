@@ -2,25 +2,69 @@
 
 Each file holds one batch: the true context first, then the predictions. Frames are written as they
 come, so memory does not grow with the steps. The folder is complete or absent.
+
+A trajectory that blows up ends with its last valid frame. In a file all trajectories are equally
+long, so a batch of which some blow up becomes several files, of trajectories that follow each other
+and have the same length; files in order of their names hold the trajectories in the order of the
+source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Unpack
 
+import torch
+from torch import Tensor
+
 from overtone.data.layout import Layout
+from overtone.data.well import WellFolder
 from overtone.data.writer import WellWriter
 from overtone.errors import DataError
 from overtone.evaluate.candidates import Candidate
 from overtone.evaluate.trajectories import Reading, Trajectories, fields_of, header_like
 from overtone.guard.folders import inside, replacing_owned, require_ours
+from overtone.guard.limits import require_disk
+from overtone.guard.names import file_name
 from overtone.rollout import rollout
 from overtone.schedules import Schedule
 
 KIND = "predictions"
 """What the marker of such a folder says; see `guard.folders`."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What `write_predictions` wrote.
+
+    Attributes:
+        path: the folder.
+        steps: frames that were asked for.
+        lengths: for each trajectory, how many were predicted; fewer than `steps` if it blew up.
+    """
+
+    path: Path
+    steps: int
+    lengths: tuple[int, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether no trajectory blew up."""
+        return not self.notes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each trajectory that blew up."""
+        return tuple(
+            f"trajectory {row} blew up at step {length + 1} of {self.steps}; "
+            f"{f'the {length} frames before it are' if length else 'only its context is'} written"
+            for row, length in enumerate(self.lengths)
+            if length < self.steps
+        )
 
 
 def write_predictions(
@@ -35,7 +79,7 @@ def write_predictions(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
     **reading: Unpack[Reading],
-) -> Path:
+) -> Predictions:
     """Roll out a model from the trajectories of a split and write a Well folder.
 
     Args:
@@ -51,8 +95,8 @@ def write_predictions(
         progress: called after every frame, with the frames that are predicted and of all frames.
         reading: split, start, trajectories, stride, coarsen; see `Reading`.
 
-    Raises:
-        RolloutDiverged: a prediction is not finite; nothing is written then.
+    Returns:
+        The folder, and how far each trajectory got: those that blow up end there.
     """
     out = Path(out)
     if out.is_dir() and any(out.iterdir()) and not overwrite:
@@ -61,51 +105,123 @@ def write_predictions(
     if steps < 1:
         raise DataError(f"steps is {steps}; expected at least 1")
     truth = Trajectories(data, candidate.model.domain.fields, candidate.model.context, reading)
-    candidate.prepare(device)
-    batches = [*truth.batches(batch, by_file=True)]
-    done = 0
+    lengths = [0] * len(truth)
     try:
+        name = file_name(truth.name, f"the dataset_name of '{data}'", error=DataError)
+        _require_disk(truth, steps, out)
+        candidate.prepare(device)
+        batches = [*truth.batches(batch, by_file=True)]
         with replacing_owned(out, KIND, inputs=[data], error=DataError) as scratch:
-            for rows in batches:
-                name = f"data/{truth.folder.split}/{truth.name}_{rows[0]:05d}.hdf5"
-                path = inside(scratch, name, error=DataError)
-                for _ in _write_file(path, candidate, truth, rows, schedule, steps, device):
-                    done += 1
+            folder = inside(scratch, f"data/{truth.folder.split}", error=DataError)
+            for number, rows in enumerate(batches):
+                flight = _Flight(candidate, truth, rows, schedule, steps, device)
+                for step in flight.write(scratch / "unfinished.hdf5", folder, name):
                     if progress:
-                        progress(done, steps * len(batches))
+                        progress(number * steps + step, steps * len(batches))
+                lengths[rows[0] : rows[-1] + 1] = flight.lengths
     finally:
         truth.close()
-    return out
+    return Predictions(out, steps, tuple(lengths))
 
 
-def _write_file(
-    path: Path,
-    candidate: Candidate,
-    truth: Trajectories,
-    rows: list[int],
-    schedule: Schedule,
-    steps: int,
-    device: str,
-) -> Iterator[None]:
-    """Write one batch, a frame at a time."""
-    layout, context = truth.layout(rows[0]), candidate.model.context
-    window = truth.window(rows, context, truth.first)
-    about = {
-        "overtone_predicted_frames": f"{context} to {context + steps - 1}, counted from 0",
-        "overtone_model": candidate.name,
-        "overtone_schedule": str(schedule),
-        "overtone_start": f"frame {truth.start} of the source",
-    }
-    header = header_like(truth.file(rows[0]), layout, window.domain, about)
-    specs, order = fields_of(layout, window.domain.fields)
-    scalars = _scalars(truth, rows, layout)
-    with WellWriter(path, header, specs, len(rows), scalars=scalars) as writer:
-        for frame in window.fields.unbind(dim=1):
-            writer.append(frame[:, order])
-        start = window.to(device)
-        for frame in rollout(candidate.model, start, steps=steps, schedule=schedule):
-            writer.append(frame[:, order])
-            yield
+class _Flight:
+    """One batch on its way into files.
+
+    Attributes:
+        lengths: for each of its trajectories, the valid frames so far.
+    """
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        truth: Trajectories,
+        rows: list[int],
+        schedule: Schedule,
+        steps: int,
+        device: str,
+    ):
+        self.candidate, self.truth, self.rows = candidate, truth, rows
+        self.schedule, self.steps, self.device = schedule, steps, device
+        self.lengths = [0] * len(rows)
+        self._layout = truth.layout(rows[0])
+        self._window = truth.window(rows, candidate.model.context, truth.first)
+        self._specs, self._order = fields_of(self._layout, self._window.domain.fields)
+
+    def write(self, unfinished: Path, folder: Path, name: str) -> Iterator[int]:
+        """Write the batch a frame at a time; yields how many there are.
+
+        Args:
+            unfinished: where frames go as they come.
+            folder: where the files belong.
+            name: what their names begin with.
+        """
+        with self._writer(unfinished, range(len(self.rows)), self.steps) as writer:
+            for step, frame in enumerate(self._frames(), start=1 - self._window.num_frames):
+                writer.append(frame[:, self._order])
+                if step > 0:
+                    yield step
+        folder.mkdir(parents=True, exist_ok=True)
+        if min(self.lengths) == self.steps:
+            unfinished.rename(folder / f"{name}_{self.rows[0]:05d}.hdf5")
+            return
+        self._split(unfinished, folder, name)
+        unfinished.unlink()
+        yield self.steps
+
+    def _frames(self) -> Iterator[Tensor]:
+        """The context, then predictions until no trajectory is left; lost ones are NaN."""
+        yield from self._window.fields.unbind(dim=1)
+        frames = rollout(
+            self.candidate.model,
+            self._window.to(self.device),
+            steps=self.steps,
+            schedule=self.schedule,
+            on_blow_up="drop",
+        )
+        for frame in frames:
+            alive = frames.alive.tolist()
+            self.lengths = [n + a for n, a in zip(self.lengths, alive, strict=True)]
+            yield frame
+            if not any(alive):
+                return
+
+    def _split(self, unfinished: Path, folder: Path, name: str) -> None:
+        """Write a file for each run of trajectories that are equally long."""
+        written = WellFolder(unfinished, context=1)
+        try:
+            for length, group in groupby(range(len(self.rows)), key=self.lengths.__getitem__):
+                places = [*group]
+                path = folder / f"{name}_{self.rows[places[0]]:05d}.hdf5"
+                with self._writer(path, places, length) as writer:
+                    for step in range(self._window.num_frames + length):
+                        parts = [written.frames(place, step, 1).fields for place in places]
+                        writer.append(torch.cat(parts))
+        finally:
+            written.close()
+
+    def _writer(self, path: Path, places: Sequence[int], length: int) -> WellWriter:
+        """A file for some trajectories of the batch, with so many predicted frames."""
+        truth, context, window = self.truth, self._window.num_frames, self._window
+        rows = [self.rows[place] for place in places]
+        predicted = f"{context} to {context + length - 1}, counted from 0" if length else "none"
+        about = {
+            "overtone_predicted_frames": predicted,
+            "overtone_model": self.candidate.name,
+            "overtone_schedule": str(self.schedule),
+            "overtone_start": f"frame {truth.start} of the source",
+        }
+        if length < self.steps:
+            about["overtone_blow_up"] = f"at step {length + 1} of {self.steps}"
+        header = header_like(truth.file(rows[0]), self._layout, window.domain, about)
+        scalars = _scalars(truth, rows, self._layout)
+        return WellWriter(path, header, self._specs, len(rows), scalars=scalars)
+
+
+def _require_disk(truth: Trajectories, steps: int, out: Path) -> None:
+    """Refuse more frames than the disk holds, in the precision that they are written in."""
+    cells = len(truth.domain.fields) * math.prod(truth.domain.shape)
+    needed = 4 * cells * len(truth) * (truth.context + steps)
+    require_disk(needed, out, f"{steps} frames of {len(truth)} trajectories")
 
 
 def _scalars(truth: Trajectories, rows: list[int], layout: Layout) -> dict[str, list[float]]:

@@ -6,6 +6,7 @@ roll out side by side, with one thread of torch each, which is sooner done than 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import Any, TypeVar, Unpack
 import torch
 from torch import Tensor
 
+from overtone.domain import Domain
 from overtone.evaluate.candidates import (
     Candidate,
     Evaluable,
@@ -30,6 +32,7 @@ from overtone.evaluate.results import Data, ModelResult, NextStep, Results, Run,
 from overtone.evaluate.rollouts import roll_out, sample_steps
 from overtone.evaluate.trajectories import Reading, Trajectories
 from overtone.files import fingerprint
+from overtone.metrics.pointwise import epsilon_share
 from overtone.progress import Tick
 from overtone.schedules import Patch, Schedule
 from overtone.version import machine
@@ -80,6 +83,8 @@ def evaluate(
         truth.require_steps(steps)
         note = note or (lambda _: None)
         _compare_grids(candidates, truth, note)
+        true_frames = _sample_frames(truth, steps)
+        _compare_epsilon(true_frames, truth.domain, note)
         work = _Work(truth, steps, batch, windows, seed, device, progress)
         plans = [choose_schedules(c, schedules, truth.domain, steps, note) for c in candidates]
         work.expect(plans)
@@ -91,7 +96,7 @@ def evaluate(
             for run, frames in runs:
                 # Of models that differ in their seed alone the first is drawn.
                 predictions.setdefault((candidate.name, run.schedule), frames)
-        samples = _samples(truth, steps, predictions)
+        samples = Samples(truth.domain, sample_steps(steps), true_frames, predictions)
     finally:
         truth.close()
     content = Results(
@@ -211,12 +216,31 @@ def _describe(truth: Trajectories, work: _Work) -> Data:
     )
 
 
-def _samples(
-    truth: Trajectories, steps: int, predictions: dict[tuple[str, str], Tensor]
-) -> Samples:
-    chosen = sample_steps(steps)
-    frames = torch.cat([truth.frame([0], truth.first + step - 1) for step in chosen])
-    return Samples(truth.domain, chosen, frames, predictions)
+def _sample_frames(truth: Trajectories, steps: int) -> Tensor:
+    """Frames of the first trajectory at `sample_steps`, `(S, C, *space)`."""
+    return torch.cat([truth.frame([0], truth.first + step - 1) for step in sample_steps(steps)])
+
+
+MOST_EPSILON = 0.01
+"""Share of a field's variance from which on the eps in VRMSE is worth a word."""
+
+
+def _compare_epsilon(frames: Tensor, domain: Domain, note: Note) -> None:
+    """VRMSE divides by variance + eps; whoever reads it should know where eps counts.
+
+    Args:
+        frames: true ones `(S, C, *space)`.
+        domain: what they lie on.
+        note: told about each field of which eps is more than `MOST_EPSILON` in the median frame.
+    """
+    shares = epsilon_share(frames, ndim=domain.ndim).median(dim=0)[0].tolist()
+    for name, share in zip(domain.fields, shares, strict=True):
+        if share > MOST_EPSILON:
+            size = "it is constant" if math.isinf(share) else f"eps is {share:.2g} of its variance"
+            note(
+                f"field '{name}' hardly varies ({size}): its VRMSE, sqrt(MSE / (variance + eps)), "
+                "is smaller than without The Well's eps and says little; look at other fields"
+            )
 
 
 Item = TypeVar("Item")

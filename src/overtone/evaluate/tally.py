@@ -27,7 +27,7 @@ from overtone.metrics import (
 from overtone.metrics.artifacts.lattice import check_patch, patch_power
 from overtone.metrics.artifacts.seams import offset_seams
 from overtone.metrics.confidence import bootstrap
-from overtone.metrics.pointwise import EPSILON
+from overtone.metrics.pointwise import epsilon, powers
 from overtone.schedules import Choice, Patch
 
 EARLY = 10
@@ -79,7 +79,9 @@ class Tally:
         bands = bsnmse(frame.double(), truth.double(), ndim=ndim)
         self._bands[rows, place] = bands.mean(dim=1)
         truth = truth.double()
-        scale = (truth.var(dim=tuple(range(2, truth.dim())), keepdim=True) + EPSILON).sqrt()
+        variance, square = powers(truth, ndim)
+        scale = (variance + epsilon(variance, square)).sqrt()
+        scale = scale.reshape(*scale.shape, *(1,) * ndim)
         residual = (frame.double() - truth) / scale
         if step in self._spectra:
             self._spectra[step].add(self.domain, residual, truth / scale)

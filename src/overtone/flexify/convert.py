@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import nn
 
-from overtone.domain import BoundarySpec, Domain, per_axis
+from overtone.domain import BoundarySpec, Domain, entries, is_int, per_axis
 from overtone.errors import OvertoneError, PatchError, require_one_of
 from overtone.flexify.layers import RowOrder, WriteRows, read_patches, write_patches
 from overtone.flexify.modules import (
@@ -144,10 +144,12 @@ def _patching(
 ) -> Patching:
     require_one_of(mode, MODES, "mode")
     require_one_of(rule, DECODER_RULES, "rule")
-    given = [patches] if isinstance(patches, int) else list(patches)
+    given = [patches] if is_int(patches) else [*entries(patches)]
     sizes = dict.fromkeys([per_axis(patch, len(base), "patch") for patch in given] + [base])
     if not given:
-        raise PatchError(f"patches is empty; expected some, such as (4, 8, {short_patch(base)})")
+        raise PatchError(
+            f"patches is {patches!r}; expected some, such as (4, 8, {short_patch(base)})"
+        )
     for patch in sizes:
         require_makeable(patch, base, mode)
     # A domain reads the boundaries, and refuses what is none; its other entries do not matter.

@@ -120,7 +120,7 @@ class FlexibleStepper(Model):
         change = self._call(stats.normalise(window.fields), grid)
         return change.unsqueeze(1), stats.last()
 
-    def accept(self, window: Window) -> Window:
+    def accept(self, window: Window, *, check_finite: bool = True) -> Window:
         """Check a window against the model and cut it to the context."""
         given, own = window.domain, self.domain
         if (given.fields, given.boundaries) != (own.fields, own.boundaries):
@@ -132,7 +132,7 @@ class FlexibleStepper(Model):
             raise DomainError(
                 f"the window has {window.num_frames} frames; the model reads {self.context}"
             )
-        return super().accept(window)
+        return super().accept(window, check_finite=check_finite)
 
     def lay(
         self, domain: Domain, patch: PerAxis, shift: PerAxis, allow_untrained: bool

@@ -9,8 +9,19 @@ With ⟨·⟩ the mean over space, y the truth, x the prediction and eps = 1e-7:
 Variances and standard deviations are the unbiased ones, the covariance is the plain mean. So the
 correlation of n cells with themselves is (n - 1)/n, as it is in The Well.
 
+The Well's eps is a number without a unit: it is right for fields of order one, and would hide any
+error of a density in g/cm³. So here
+
+    eps = min(1e-7, max(1e-4 var(y), 1e-7 ⟨y²⟩)),
+
+with ⟨y²⟩ in the place of var(y) for NMSE: The Well's number, and so The Well's errors, wherever the
+variance is at least 1e-3 or the mean square at least 1; a fixed share of the field's own power
+where it is smaller. Of a constant, eps is 1e-7 of its mean square, of zero it is 1e-7.
+`epsilon_share` says where eps matters.
+
 Every function takes `(..., *space)` tensors in physical units and returns one number for each
-sample, time and field, `(...)`. Average after the root, not before.
+sample, time and field, `(...)`, in their precision; squares are taken in float64, so that no unit
+is too small or too large for them. Average after the root, not before.
 """
 
 from __future__ import annotations
@@ -23,7 +34,29 @@ from torch import Tensor
 from overtone.errors import DomainError, OvertoneError
 
 EPSILON = 1e-7
-"""Added to what an error is divided by, as in The Well."""
+"""Added to what an error is divided by, as in The Well; `epsilon` says where it is less."""
+SHARE = 1e-4
+"""Share of a small field's variance that is added instead."""
+
+
+def epsilon(power: Tensor, square: Tensor) -> Tensor:
+    """What is added to a power before an error is divided by it.
+
+    Args:
+        power: variance, or mean square, of the truth, `(...)` float64.
+        square: its mean square, `(...)` float64.
+    """
+    relative = torch.maximum(SHARE * power, EPSILON * square)
+    return torch.where(square > 0, relative, EPSILON).clamp(max=EPSILON)
+
+
+def epsilon_share(truth: Tensor, *, ndim: int) -> Tensor:
+    """How much eps is in units of the truth's variance, `(...)` float64; infinite for a constant.
+
+    Where it is not small, VRMSE says less than it seems to.
+    """
+    variance, square = powers(truth.double(), ndim)
+    return epsilon(variance, square) / variance
 
 
 def mse(prediction: Tensor, truth: Tensor, *, ndim: int) -> Tensor:
@@ -36,27 +69,28 @@ def mse(prediction: Tensor, truth: Tensor, *, ndim: int) -> Tensor:
     Returns:
         `(...)`, as of all functions here.
     """
-    return _difference(prediction, truth, ndim).square().mean(dim=_space(ndim))
+    return _mse(prediction, truth, ndim).to(truth.dtype)
 
 
 def rmse(prediction: Tensor, truth: Tensor, *, ndim: int) -> Tensor:
     """Root mean square error, in the field's unit."""
-    return mse(prediction, truth, ndim=ndim).sqrt()
+    return _mse(prediction, truth, ndim).sqrt().to(truth.dtype)
 
 
 def mae(prediction: Tensor, truth: Tensor, *, ndim: int) -> Tensor:
     """Mean absolute error, in the field's unit."""
-    return _difference(prediction, truth, ndim).abs().mean(dim=_space(ndim))
+    return _difference(prediction, truth, ndim).abs().mean(dim=_space(ndim)).to(truth.dtype)
 
 
 def nmse(prediction: Tensor, truth: Tensor, *, ndim: int) -> Tensor:
     """Mean square error over the truth's mean square; 1 is the error of predicting zero."""
-    return mse(prediction, truth, ndim=ndim) / (truth.square().mean(dim=_space(ndim)) + EPSILON)
+    _, square = powers(truth.double(), ndim)
+    return (_mse(prediction, truth, ndim) / (square + epsilon(square, square))).to(truth.dtype)
 
 
 def vmse(prediction: Tensor, truth: Tensor, *, ndim: int) -> Tensor:
     """Mean square error over the truth's variance; 1 is the error of predicting its mean."""
-    return mse(prediction, truth, ndim=ndim) / (truth.var(dim=_space(ndim)) + EPSILON)
+    return _vmse(prediction, truth, ndim).to(truth.dtype)
 
 
 def vrmse(prediction: Tensor, truth: Tensor, *, ndim: int) -> Tensor:
@@ -71,17 +105,18 @@ def vrmse(prediction: Tensor, truth: Tensor, *, ndim: int) -> Tensor:
     Returns:
         `(...)`: one number for each sample, time and field. Average after, not before, the root.
     """
-    return vmse(prediction, truth, ndim=ndim).sqrt()
+    return _vmse(prediction, truth, ndim).sqrt().to(truth.dtype)
 
 
 def pearson(prediction: Tensor, truth: Tensor, *, ndim: int) -> Tensor:
     """Pearson's correlation over space; 0 where one of the two is constant."""
     _difference(prediction, truth, ndim)
     space = _space(ndim)
-    x = prediction - prediction.mean(dim=space, keepdim=True)
-    y = truth - truth.mean(dim=space, keepdim=True)
-    scale = prediction.std(dim=space) * truth.std(dim=space)
-    return (x * y).mean(dim=space) / (scale + EPSILON)
+    x, y = prediction.double(), truth.double()
+    pairs = zip(powers(x, ndim), powers(y, ndim), strict=True)
+    scale, square = (one.sqrt() * other.sqrt() for one, other in pairs)
+    x, y = (values - values.mean(dim=space, keepdim=True) for values in (x, y))
+    return ((x * y).mean(dim=space) / (scale + epsilon(scale, square))).to(truth.dtype)
 
 
 def time_to_decorrelation(correlations: Tensor, threshold: float, dt: float) -> Tensor:
@@ -123,4 +158,21 @@ def _difference(prediction: Tensor, truth: Tensor, ndim: int) -> Tensor:
             f"prediction {tuple(prediction.shape)} and truth {tuple(truth.shape)} differ in shape, "
             f"or have fewer than {ndim} axes; expected two tensors (..., *space) alike"
         )
-    return prediction - truth
+    return prediction.double() - truth.double()
+
+
+def _mse(prediction: Tensor, truth: Tensor, ndim: int) -> Tensor:
+    """`mse` in float64."""
+    return _difference(prediction, truth, ndim).square().mean(dim=_space(ndim))
+
+
+def _vmse(prediction: Tensor, truth: Tensor, ndim: int) -> Tensor:
+    """`vmse` in float64."""
+    variance, square = powers(truth.double(), ndim)
+    return _mse(prediction, truth, ndim) / (variance + epsilon(variance, square))
+
+
+def powers(field: Tensor, ndim: int) -> tuple[Tensor, Tensor]:
+    """Variance, the unbiased one, and mean square `(...)` of a field `(..., *space)`."""
+    space = _space(ndim)
+    return field.var(dim=space), field.square().mean(dim=space)

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from overtone.errors import DomainError, OvertoneError
-from overtone.metrics.pointwise import EPSILON
+from overtone.metrics.pointwise import epsilon, powers
 
 Periodic = bool | Sequence[bool]
 """Whether axes wrap: one answer for all, or one for each."""
@@ -337,12 +337,15 @@ def bsmse(prediction: Tensor, truth: Tensor, *, ndim: int, edges: Tensor | None 
 def bsnmse(prediction: Tensor, truth: Tensor, *, ndim: int, edges: Tensor | None = None) -> Tensor:
     """Mean square error in each band over the truth's energy there, `(..., bands)`.
 
-    1 is the error of predicting nothing at that scale.
+    1 is the error of predicting nothing at that scale. The eps of all bands is that of the field's
+    VRMSE (`pointwise.py`).
 
     Args:
         prediction, truth: `(..., *space)`.
         ndim: number of spatial axes.
         edges: as in `band_energy`.
     """
+    dtype, prediction, truth = truth.dtype, prediction.double(), truth.double()
     error = bsmse(prediction, truth, ndim=ndim, edges=edges)
-    return error / (band_energy(truth, ndim=ndim, edges=edges) + EPSILON)
+    floor = epsilon(*powers(truth, ndim))[..., None]
+    return (error / (band_energy(truth, ndim=ndim, edges=edges) + floor)).to(dtype)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from typing import Any, TypedDict, Unpack
 
-from overtone.domain import Domain, per_axis
+from overtone.domain import Domain, entries, is_int, per_axis
 from overtone.errors import OvertoneError, require_one_of
+from overtone.guard.limits import require_memory
 from overtone.models.processors import PROCESSORS
 from overtone.models.tokenizers import TOKENIZERS, DecoderRule
 from overtone.models.tokenizers.convolution import DECODER_RULES, base_kernels, split
@@ -104,12 +106,14 @@ class Architecture:
         require_one_of(self.processor, PROCESSORS, "processor")
         require_one_of(self.tokenizer, TOKENIZERS, "tokenizer")
         require_one_of(self.decoder, DECODER_RULES, "decoder")
-        for name in ("context", "width", "heads", "blocks", "mlp_dim", "stage_dim", "max_turns",
-                     "window", "mode_blocks"):  # fmt: skip
-            if getattr(self, name) < 1:
-                raise OvertoneError(f"{name} is {getattr(self, name)}; expected at least 1")
-        if self.refine < 0:
-            raise OvertoneError(f"refine is {self.refine}; expected 0 for none, or a width")
+        names = ("context", "width", "heads", "blocks", "mlp_dim", "stage_dim", "max_turns",
+                 "window", "mode_blocks")  # fmt: skip
+        require_sizes({name: getattr(self, name) for name in names})
+        require_sizes({"refine": self.refine}, least=0)
+        require_sizes({"stages": len(self.kernels), "kernel": max(self.kernels, default=0)})
+        require_sizes({"patches": len(self.patches)})
+        if not math.isfinite(self.layer_scale):
+            raise OvertoneError(f"layer_scale is {self.layer_scale}; expected a finite number")
         if not 0 <= self.drop_path < 1:
             raise OvertoneError(f"drop_path is {self.drop_path}; expected 0 <= drop_path < 1")
         if self.width % (2 * self.heads):
@@ -127,6 +131,18 @@ class Architecture:
                 f"tokenizer 'fixed' has one patch, {len(self.patches)} were given: {self.patches}; "
                 "choose 'csm' or 'ckm' for several"
             )
+
+    @property
+    def least_weights(self) -> int:
+        """How many weights the model has at least: those of its matrices and large kernels."""
+        attention = 4 * self.width**2 * ((self.processor != "afno") + (self.context > 1))
+        blocks = self.blocks * (attention + 3 * self.width * self.mlp_dim)
+        between = [self.stage_dim] * (len(self.kernels) - 1)
+        stages = pairwise([len(self.domain.fields), *between, self.width])
+        kernels = [
+            a * b * k**self.domain.ndim for (a, b), k in zip(stages, self.kernels, strict=True)
+        ]
+        return blocks + 2 * sum(kernels) + 3**self.domain.ndim * self.refine**2
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, strings and numbers, for JSON."""
@@ -163,6 +179,7 @@ def design(
         require_one_of(name, Options.__annotations__, "option")
     numbers = asdict(SIZES[size])
     numbers |= {key: value for key, value in options.items() if key in numbers}
+    require_sizes(numbers)
     trained = trained_patches(patches, domain.ndim)
     return Architecture(
         processor=processor,
@@ -187,10 +204,50 @@ def design(
 
 def trained_patches(patches: Sequence[Patch] | int, ndim: int) -> tuple[tuple[int, ...], ...]:
     """The patches that a model will be trained for, one int for each axis."""
-    given = [patches] if isinstance(patches, int) else patches
+    given = (patches,) if is_int(patches) else entries(patches)
     if not given:
-        raise OvertoneError("patches is empty; expected at least one, such as (4, 8, 16)")
+        raise OvertoneError(f"patches is {patches!r}; expected at least one, such as (4, 8, 16)")
     return tuple(per_axis(patch, ndim, "patch") for patch in given)
+
+
+PARTS = ("blocks", "summaries", "decoder_blocks", "stages", "layers", "neck", "waves")
+MAX_PARTS = 1000
+"""Most parts of a kind, such as blocks, each of which is an object of its own."""
+MOST = {**dict.fromkeys(PARTS, MAX_PARTS), "patches": MAX_PARTS, "context": 10_000, "levels": 30}
+MAX_SIZE = 2**31 - 1
+"""Largest number of any other kind, such as a width; memory is what limits those."""
+
+
+def require_sizes(numbers: Mapping[str, Any], *, least: int = 1) -> None:
+    """Refuse numbers of a model that are no whole numbers, or that nobody could build.
+
+    Args:
+        numbers: by name.
+        least: what they must be at least.
+    """
+    for name, value in numbers.items():
+        most = MOST.get(name, MAX_SIZE)
+        if not is_int(value):
+            raise OvertoneError(f"{name} is {value!r}; expected an int")
+        if value < least:
+            raise OvertoneError(f"{name} is {value}; expected at least {least}")
+        if value > most:
+            given = value if value < 10**30 else "a number of more than 30 digits"
+            raise OvertoneError(f"{name} is {given}; expected at most {most}")
+
+
+def require_weights(num_weights: float) -> None:
+    """Refuse a model, before it is built, whose weights alone don't fit into memory.
+
+    Args:
+        num_weights: how many there are at least, in single precision.
+    """
+    require_memory(
+        4 * num_weights,
+        f"a model of more than {num_weights:.3g} parameters",
+        "choose smaller numbers",
+        error=OvertoneError,
+    )
 
 
 def require_fields(values: Mapping[str, Any], kind: type[Any], hint: str) -> None:
@@ -205,11 +262,13 @@ def require_fields(values: Mapping[str, Any], kind: type[Any], hint: str) -> Non
 
 def _kernels(patches: tuple[tuple[int, ...], ...], options: Options) -> tuple[int, ...]:
     stages = options.get("stages", 2)
+    require_sizes({"stages": stages})
     given = options.get("base_kernel")
     if given is None:
         return base_kernels([size for patch in patches for size in patch], stages)
-    if isinstance(given, int):
+    if is_int(given):
         return split(given, stages)
+    given = entries(given)
     if len(given) != options.get("stages", len(given)):
         raise OvertoneError(f"base_kernel {tuple(given)} does not have {stages} stages")
     return tuple(given)

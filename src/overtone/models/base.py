@@ -23,6 +23,8 @@ from torch import Tensor, nn
 from overtone.domain import Domain, PerAxis, Window, per_axis
 from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchError
 from overtone.grid import PatchGrid
+from overtone.guard.names import shown
+from overtone.models.architecture import require_sizes
 from overtone.models.storage import load_folder, load_weights, save_folder
 from overtone.normalize import Statistics
 from overtone.schedules import Patch
@@ -58,8 +60,7 @@ class Model(nn.Module, ABC):
         causal: bool = False,
     ):
         super().__init__()
-        if context < 1:
-            raise OvertoneError(f"context is {context}; expected at least 1")
+        require_sizes({"context": context})
         self.domain = domain
         self.context = context
         self.causal = causal
@@ -91,6 +92,7 @@ class Model(nn.Module, ABC):
         shift: PerAxis = 0,
         *,
         allow_untrained: bool = False,
+        check_finite: bool = True,
     ) -> Tensor:
         """Predict the next frame.
 
@@ -101,11 +103,16 @@ class Model(nn.Module, ABC):
                 model has one patch, or none.
             shift: cells by which the patch grid is moved, one int or one for each axis.
             allow_untrained: accept a patch that the model was not trained for.
+            check_finite: refuse NaN and infinity; without it they spread. In training the loss
+                tells, and nothing is refused.
 
         Returns:
             `(B, C, *space)` in physical units.
         """
-        return self.next_frame(*self.accept_call(window, patch, shift, allow_untrained))
+        accepted = self.accept_call(
+            window, patch, shift, allow_untrained, check_finite=check_finite
+        )
+        return self.next_frame(*accepted)
 
     def predict_change(
         self,
@@ -133,10 +140,16 @@ class Model(nn.Module, ABC):
         return stats.add_change(window.fields[:, -1:], change)[:, 0]
 
     def accept_call(
-        self, window: Window, patch: PerAxis | None, shift: PerAxis, allow_untrained: bool
+        self,
+        window: Window,
+        patch: PerAxis | None,
+        shift: PerAxis,
+        allow_untrained: bool,
+        *,
+        check_finite: bool = True,
     ) -> tuple[Window, PatchGrid]:
         """The frames that are used, and the patch grid on them."""
-        window = self.accept(window)
+        window = self.accept(window, check_finite=check_finite)
         if patch is None:
             if len(self.patches) != 1:
                 known = ", ".join(map(str, self.patches))
@@ -144,11 +157,11 @@ class Model(nn.Module, ABC):
             (patch,) = self.patches
         return window, self.lay(window.domain, patch, shift, allow_untrained)
 
-    def accept(self, window: Window) -> Window:
+    def accept(self, window: Window, *, check_finite: bool = True) -> Window:
         """Check a window against the model and cut it to the context."""
-        # In training the loss tells of NaN.
+        check_finite = check_finite and not self.training
         return accept_window(
-            window, domain=self.domain, context=self.context, check_finite=not self.training
+            window, domain=self.domain, context=self.context, check_finite=check_finite
         )
 
     def lay(
@@ -187,12 +200,17 @@ class Model(nn.Module, ABC):
         save_folder(path, weights, content, carry=carry)
 
     @classmethod
-    def from_pretrained(cls, path: str | Path) -> Self:
+    def from_pretrained(cls, path: str | Path, *, sha256: str | None = None) -> Self:
         """Read a folder that `save` wrote, or a model that comes with the package, by its name.
 
         The model is in evaluation mode.
+
+        Args:
+            path: the folder, or the name.
+            sha256: what the SHA-256 of `model.safetensors` must be, in hexadecimal. The checksum
+                that is stored beside the weights finds damage, not tampering; this one finds both.
         """
-        return cls.restore(*load_folder(path), path)
+        return cls.restore(*load_folder(path, sha256=sha256), path)
 
     @classmethod
     def restore(
@@ -201,8 +219,15 @@ class Model(nn.Module, ABC):
         """Build a model from what `load_folder` read in a folder."""
         try:
             model = cls.rebuild(config)
-        except (KeyError, TypeError, OvertoneError) as error:
-            raise CheckpointError(f"the configuration of '{path}' does not fit: {error}") from error
+        except CheckpointError:
+            raise
+        # What is in a file may be of any type, and torch refuses some of it in its own words.
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError,
+                MemoryError) as error:  # fmt: skip
+            kind = "" if isinstance(error, OvertoneError) else f"{type(error).__name__}: "
+            raise CheckpointError(
+                f"the configuration of '{path}' does not fit: {kind}{shown(error)[:500]}"
+            ) from error
         load_weights(model, weights, path)
         return model.eval()
 

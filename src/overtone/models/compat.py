@@ -29,12 +29,22 @@ def modern_config(config: Mapping[str, Any]) -> dict[str, Any]:
     if modern["kind"] == "emulator" and isinstance(modern.get("architecture"), Mapping):
         modern["architecture"] = {**ADDED_TO_ARCHITECTURES, **modern["architecture"]}
     if modern["kind"] == "baseline":
-        modern["name"] = RENAMED_BASELINES.get(modern.get("name", ""), modern.get("name"))
+        name = modern.get("name")
+        modern["name"] = RENAMED_BASELINES.get(name, name) if isinstance(name, str) else name
     return modern
 
 
+def is_earlier(config: Mapping[str, Any]) -> bool:
+    """Whether a folder was written before there was a pace, by what its configuration lacks.
+
+    Args:
+        config: plain data, as read.
+    """
+    return "kind" not in config or str(config.get("name")) in RENAMED_BASELINES
+
+
 def modern_weights(weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
-    """A folder's named tensors as this version writes them.
+    """The named tensors of an earlier version's folder as this version writes them.
 
     Args:
         weights: as read.
@@ -43,6 +53,14 @@ def modern_weights(weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> 
     modern = dict(weights)
     if "pace" not in modern:
         # 0: changes are predicted in the context's own unit, as they were before there was a pace.
-        domain = config.get("domain") or config.get("architecture", {}).get("domain", {})
-        modern["pace"] = torch.zeros(len(domain.get("fields", ())))
+        modern["pace"] = torch.zeros(len(_fields(config)))
     return modern
+
+
+def _fields(config: Mapping[str, Any]) -> list[Any]:
+    """The names of the fields, wherever a kind of model has its domain; none if it has none."""
+    for part in (config, config.get("architecture")):
+        domain = part.get("domain") if isinstance(part, Mapping) else None
+        if isinstance(domain, Mapping) and isinstance(domain.get("fields"), list):
+            return domain["fields"]
+    return []

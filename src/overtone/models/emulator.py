@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from overtone.domain import Domain, Window
 from overtone.grid import PatchGrid
-from overtone.models.architecture import Architecture, Options, design
+from overtone.models.architecture import Architecture, Options, design, require_weights
 from overtone.models.base import Model
 from overtone.models.processors import Transformer
 from overtone.models.tokenizers import TOKENIZERS
@@ -51,6 +51,7 @@ class Emulator(Model):
 
     def __init__(self, architecture: Architecture):
         a = architecture
+        require_weights(a.least_weights)
         super().__init__(a.domain, a.context, patches=a.patches, causal=a.causal)
         self.architecture = architecture
         self.tokenizer = TOKENIZERS[a.tokenizer](

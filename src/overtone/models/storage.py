@@ -1,24 +1,29 @@
 """Model folders: weights as safetensors, everything else as JSON. Nothing is ever executed.
 
 A folder is written under a temporary name and then renamed, so that it is complete or absent. The
-JSON file holds the SHA-256 of the weights, which is verified on loading. `load_model` is the one
-door to every saved model, also to those that come with the package, by their names.
+JSON file holds the SHA-256 of the weights, which is verified on loading. That finds damage, not
+tampering: whoever replaces the weights can replace the number beside them. A digest that is kept
+elsewhere, `load_model(path, sha256=...)`, finds both. `load_model` is the one door to every saved
+model, also to those that come with the package, by their names.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
 from overtone.errors import CheckpointError, suggest
 from overtone.files import restore_folder, sha256
 from overtone.guard.folders import replacing_owned
-from overtone.models.compat import modern_config, modern_weights
+from overtone.guard.names import shown
+from overtone.models.compat import is_earlier, modern_config, modern_weights
 from overtone.version import __version__
 
 if TYPE_CHECKING:
@@ -29,6 +34,10 @@ WEIGHTS = "model.safetensors"
 KIND = "model"
 """What the marker of such a folder says; see `guard.folders`."""
 FORMAT = "overtone-emulator-1"
+MAX_CONFIG_BYTES = 64_000_000
+"""Largest configuration that is read."""
+HALVES = (torch.float16, torch.bfloat16)
+"""Precisions that single-precision weights may be stored in; they are converted."""
 PICKLES = {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"}
 
 
@@ -61,8 +70,15 @@ def save_folder(
         (scratch / CONFIG).write_text(json.dumps(content, indent=2) + "\n")
 
 
-def load_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read a model folder: weights, and the configuration it was saved with."""
+def load_folder(
+    path: str | Path, *, sha256: str | None = None
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a model folder: weights, and the configuration it was saved with.
+
+    Args:
+        path: as for `load_model`.
+        sha256: as for `load_model`.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -74,29 +90,58 @@ def load_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
                 f"'{path}' is not a model folder: it has no {name}. Expected a folder that "
                 "Emulator.save wrote"
             )
+    stored = _read_config(path / CONFIG)
+    _require_digest(path / WEIGHTS, stored["sha256"], sha256)
+    config = modern_config(stored)
     try:
-        config = json.loads((path / CONFIG).read_text())
-        if config["format"] != FORMAT:
-            raise CheckpointError(
-                f"'{path}' has format {config['format']!r}; this version reads {FORMAT!r}"
-            )
-        expected = config["sha256"]
-    except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"'{path / CONFIG}' can't be read: {error!r}") from error
-    if sha256(path / WEIGHTS) != expected:
-        raise CheckpointError(
-            f"'{path / WEIGHTS}' is not the file that was saved: its SHA-256 differs from the one "
-            "in config.json. It is damaged or was replaced; copy or save the model again"
-        )
-    config = modern_config(config)
-    try:
-        return modern_weights(load_file(path / WEIGHTS), config), config
+        weights = load_file(path / WEIGHTS)
     except SafetensorError as error:
         raise CheckpointError(f"'{path / WEIGHTS}' can't be read: {error}") from error
+    return (modern_weights(weights, config) if is_earlier(stored) else weights), config
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    """A folder's configuration, of which no more is known than its format."""
+    try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise ValueError(f"it has more than {MAX_CONFIG_BYTES} bytes")
+        config = json.loads(path.read_bytes())
+        if not isinstance(config, dict):
+            raise ValueError(f"it holds a {type(config).__name__}, not a mapping of names")
+        stored = str(config["format"]), str(config["sha256"])
+    # A number of thousands of digits is a ValueError, a thousand brackets a RecursionError.
+    except (OSError, ValueError, KeyError, RecursionError) as error:
+        raise CheckpointError(f"'{path}' can't be read: {shown(repr(error))[:300]}") from error
+    if stored[0] != FORMAT:
+        raise CheckpointError(
+            f"'{path.parent}' has format '{shown(stored[0])[:60]}'; this version reads '{FORMAT}'"
+        )
+    return config
+
+
+def _require_digest(path: Path, stored: str, pinned: str | None) -> None:
+    """Compare a file with the checksum beside it, and with one that is known from elsewhere."""
+    if pinned is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", str(pinned)):
+        raise CheckpointError(
+            f"sha256 is '{shown(pinned)[:80]}'; expected the 64 hexadecimal digits of a SHA-256"
+        )
+    found = sha256(path)
+    if pinned is not None and found != pinned.lower():
+        raise CheckpointError(
+            f"'{path}' has the SHA-256 {found}, expected was {pinned.lower()}: these are not the "
+            "weights that were asked for"
+        )
+    if found != stored:
+        raise CheckpointError(
+            f"'{path}' is not the file that was saved: its SHA-256 differs from the one "
+            "in config.json. It is damaged or was replaced; copy or save the model again"
+        )
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], path: str | Path) -> None:
     """Give a model the weights of a folder, or say in which of them the two differ.
+
+    Their precision must be the model's own; half precision is converted. All must be finite.
 
     Args:
         model: built by the folder's configuration.
@@ -113,7 +158,24 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], path: str | Pa
             f"missing {sorted(own.keys() - given.keys())[:3]}, "
             f"unknown {sorted(given.keys() - own.keys())[:3]}, other shapes {shapes}"
         )
+    for name, tensor in model.state_dict().items():
+        _require_numbers(name, weights[name], tensor.dtype, path)
     model.load_state_dict(weights)
+
+
+def _require_numbers(name: str, given: Tensor, wanted: torch.dtype, path: str | Path) -> None:
+    """Refuse weights of another kind of number than the model's, and ones that are no numbers."""
+    halved = wanted == torch.float32 and given.dtype in HALVES
+    if given.dtype != wanted and not halved:
+        raise CheckpointError(
+            f"the weights '{shown(name)}' in '{path}' are {given.dtype}; the model has {wanted}, "
+            "for which float16 and bfloat16 are converted, too. Save them in one of these"
+        )
+    if not bool(given.isfinite().all()):
+        raise CheckpointError(
+            f"the weights '{shown(name)}' in '{path}' hold NaN or infinity; the file is of a "
+            "training that failed, or damaged"
+        )
 
 
 def find_model(path: str | Path) -> Path:
@@ -177,24 +239,29 @@ KINDS = {
 """Kind of a model -> module and class; imported when a folder asks for it."""
 
 
-def load_model(path: str | Path) -> Model:
+def load_model(path: str | Path, *, sha256: str | None = None) -> Model:
     """Read a saved model, whatever kind it is. It is in evaluation mode.
 
     Args:
         path: a folder that a model's `save` wrote, the folder of a training run that holds such
             folders, or the name of a model that comes with the package.
+        sha256: what the SHA-256 of `model.safetensors` must be, in hexadecimal. The checksum that
+            is stored beside the weights finds damage, not tampering; this one finds both.
     """
-    return load_with_config(path)[0]
+    return load_with_config(path, sha256=sha256)[0]
 
 
-def load_with_config(path: str | Path) -> tuple[Model, dict[str, Any]]:
+def load_with_config(
+    path: str | Path, *, sha256: str | None = None
+) -> tuple[Model, dict[str, Any]]:
     """Read a saved model, and all that its folder's configuration says."""
-    weights, config = load_folder(path)
+    weights, config = load_folder(path, sha256=sha256)
     kind = config["kind"]
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
+        hint = suggest(str(kind), [*KINDS])
         raise CheckpointError(
-            f"'{path}' holds a model of kind {kind!r}{suggest(str(kind), [*KINDS])}; this version "
-            f"knows {', '.join(KINDS)}. It was written by a newer version or edited by hand"
+            f"'{path}' holds a model of kind {shown(repr(kind))[:80]}{hint}; this version knows "
+            f"{', '.join(KINDS)}. It was written by a newer version or edited by hand"
         )
     module, name = KINDS[kind]
     return getattr(import_module(module), name).restore(weights, config, path), config

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from overtone.domain import Window, per_axis
-from overtone.normalize import Statistics
+from overtone.normalize import Statistics, size_of
 from overtone.schedules import Patch
 from overtone.train.config import TrainConfig
 from overtone.train.draws import draw_patch, draw_shift
@@ -80,8 +80,9 @@ def losses(
 def _with_noise(window: Window, amplitude: float) -> Window:
     if amplitude == 0:
         return window
-    space = tuple(range(3, window.fields.dim()))
-    scale = window.fields.std(dim=(1, *space), keepdim=True, correction=0)
+    dim = (1, *range(3, window.fields.dim()))
+    size = size_of(window.fields, dim=dim)
+    scale = (window.fields / size).std(dim=dim, keepdim=True, correction=0) * size
     noise = amplitude * scale * torch.randn_like(window.fields)
     return Window(window.fields + noise, window.domain)
 

@@ -295,7 +295,7 @@ def test_memory_at_the_papers_grid(tmp_path):
     [
         ({"size": "xl"}, "size is 'xl'; expected one of mini, s, b, l"),
         ({"widht": 3}, "option is 'widht'; expected one of width.*did you mean 'width'"),
-        ({"patches": ()}, "patches is empty"),
+        ({"patches": ()}, r"patches is \(\)"),
         ({"tokenizer": "csm"}, "CViT has 'ckm' and 'fixed'"),
         ({"tokenizer": "fixed"}, "'fixed' has one patch"),
         ({"width": 25}, "width 25 does not split into 2 heads"),
@@ -320,3 +320,29 @@ def test_refusals_when_asked(make_domain, make, make_window):
         model.query(window, torch.zeros(5, 3), 8)
     with pytest.raises(ot.DomainError, match=r"not periodic \(\[1\]\)"):
         model.query(window, torch.tensor([[9.0, 3.1]]), 8)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"blocks": 10**9}, "blocks is 1000000000; expected at most 1000"),
+        ({"decoder_blocks": 10**9}, "decoder_blocks is 1000000000; expected at most 1000"),
+        ({"context": 10**9}, "context is 1000000000; expected at most 10000"),
+        ({"latent_grid": (10**12, 4)}, "latent_grid is 1000000000000; expected at most"),
+        ({"latent_grid": (10**9, 10**9)}, "a model of more than .* parameters takes .* PB"),
+        ({"width": 3 * 10**8, "heads": 3}, "a model of more than .* parameters takes .* PB"),
+        ({"decoder_mlp_dim": 2 * 10**9}, "a model of more than .* parameters takes .* GB"),
+        ({"base_patch": 2 * 10**9}, "a model of more than .* parameters takes .* PB"),
+        ({"width": "48"}, "width is '48'; expected an int"),
+        ({"latent_dim": 32.0}, r"latent_dim is 32\.0; expected an int"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_it_is_built(make_domain, options, message):
+    with pytest.raises(ot.OvertoneError, match=message):
+        build_cvit(domain=make_domain(), **options)
+
+
+def test_no_model_has_fewer_weights_than_are_counted(make_domain):
+    for context in (1, 3):
+        model = build_cvit(domain=make_domain(), context=context)
+        assert 0.5 < model.architecture.least_weights / model.num_parameters <= 1

@@ -6,13 +6,14 @@ authors' grid of 128 x 128 cells, latents included; `"mini"` is for a CPU.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypedDict, Unpack
 
 from overtone.domain import Domain, per_axis
 from overtone.errors import OvertoneError, require_one_of
-from overtone.models.architecture import require_fields, trained_patches
+from overtone.models.architecture import require_fields, require_sizes, trained_patches
 from overtone.schedules import Patch
 
 
@@ -88,10 +89,12 @@ class CViTArchitecture:
                 f"tokenizer 'fixed' has one patch, that of its kernel {self.base_patch}; "
                 f"{self.patches} were given. Choose 'ckm' for several"
             )
-        for name in ("context", "blocks", "summaries", "mlp_dim", "decoder_mlp_dim",
-                     "decoder_blocks"):  # fmt: skip
-            if getattr(self, name) < 1:
-                raise OvertoneError(f"{name} is {getattr(self, name)}; expected at least 1")
+        names = ("context", "blocks", "summaries", "mlp_dim", "decoder_mlp_dim", "decoder_blocks",
+                 "width", "heads", "latent_dim", "decoder_width", "decoder_heads")  # fmt: skip
+        require_sizes({name: getattr(self, name) for name in names})
+        for name in ("base_patch", "embedding_patch", "latent_grid"):
+            for size in per_axis(getattr(self, name), self.domain.ndim, name):
+                require_sizes({name: size})
         for width, heads in ((self.width, self.heads), (self.decoder_width, self.decoder_heads)):
             if heads < 1 or width < 2 or width % 2 or width % heads:
                 raise OvertoneError(
@@ -101,6 +104,17 @@ class CViTArchitecture:
             raise OvertoneError(
                 f"latent_dim is {self.latent_dim}; expected at least {2 * self.domain.ndim}"
             )
+
+    @property
+    def least_weights(self) -> int:
+        """How many weights the model has at least: those of its matrices, tables and kernels."""
+        block = self.width * (4 * self.width + 2 * self.mlp_dim)
+        query = self.decoder_width * (4 * self.decoder_width + 2 * self.decoder_mlp_dim)
+        tables = math.prod(self.latent_grid) * self.latent_dim
+        kernel = math.prod(self.base_patch) * len(self.domain.fields) * self.width
+        return (self.blocks + self.summaries * (self.context > 1)) * block + (
+            self.decoder_blocks * query + tables + kernel + self.context * self.width
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, strings and numbers, for JSON."""

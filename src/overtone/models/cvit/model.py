@@ -17,6 +17,7 @@ from torch import Tensor
 from overtone.domain import Domain, PerAxis, Window
 from overtone.errors import DomainError, PatchError
 from overtone.grid import PatchGrid
+from overtone.models.architecture import require_weights
 from overtone.models.base import Model, short_patch
 from overtone.models.cvit.architecture import CViTArchitecture, CViTOptions, design_cvit
 from overtone.models.cvit.parts import FrameEncoder, QueryDecoder
@@ -36,6 +37,7 @@ class CViT(Model):
 
     def __init__(self, architecture: CViTArchitecture):
         a = architecture
+        require_weights(a.least_weights)
         super().__init__(a.domain, a.context, patches=a.patches)
         self.architecture = architecture
         self.encoder = FrameEncoder(

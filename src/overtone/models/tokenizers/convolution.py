@@ -214,14 +214,21 @@ class ConvTokenizer(nn.Module):
         return x
 
 
+MAX_KERNEL = 2**20
+"""Largest patch that is split over stages."""
+
+
 def split(patch: int, num_stages: int) -> tuple[int, ...]:
     """Factor a patch over stages, the larger factors first: 8 = 4·2, 16 = 4·4, 32 = 8·4.
 
     Each stage takes the smallest divisor that is at least its equal share, so that a prime patch
     is one stage of its own size and stages of 1.
     """
-    if patch < 1 or num_stages < 1:
-        raise PatchError(f"can't split patch {patch} over {num_stages} stages; both must be >= 1")
+    if not 1 <= patch <= MAX_KERNEL or num_stages < 1:
+        raise PatchError(
+            f"can't split patch {patch} over {num_stages} stages; expected a patch of 1 to "
+            f"{MAX_KERNEL} cells, and at least one stage"
+        )
     factors = []
     for stages_left in range(num_stages, 1, -1):
         factor = next(d for d in range(1, patch + 1) if patch % d == 0 and d**stages_left >= patch)
