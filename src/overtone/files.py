@@ -20,6 +20,8 @@ BLOCK = 1 << 20
 ABANDONED = 24 * 3600
 """Seconds after which an unfinished folder is no longer anybody's."""
 LINUX = sys.platform == "linux"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says of a file for which there is no room."""
 
 
 @contextmanager
@@ -27,7 +29,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary, hidden name in the same folder, renamed to `path` if all goes well.
 
     If anything is raised inside, also by the user's Ctrl-C, the temporary file is removed and an
-    older file at `path` stays as it was.
+    older file at `path` stays as it was. Where the disk is full, the error names `path`.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,8 +38,42 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield scratch
         _sync(scratch)
         scratch.replace(path)
+    except OSError as error:
+        own = error.filename in (str(scratch), scratch)
+        if own or (error.filename is None and error.errno in FULL):
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        raise
     finally:
         scratch.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_files(folder: str | Path) -> Iterator[Path]:
+    """A temporary, hidden folder in `folder`, whose files move up into it if all goes well.
+
+    Until all of them are complete and on the disk, older files of their names stay as they were.
+    What else is in the folder stays in any case.
+    """
+    folder = Path(folder)
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(folder / "files")
+    scratch = _scratch(folder / "files")
+    scratch.mkdir()
+    try:
+        yield scratch
+        files = sorted(path for path in scratch.rglob("*") if path.is_file())
+        for path in files:
+            _sync(path)
+        for path in files:
+            target = folder / path.relative_to(scratch)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        if made:
+            with suppress(OSError):  # there is something in it
+                folder.rmdir()
 
 
 @contextmanager
