@@ -18,9 +18,11 @@ from overtone.cli.evaluate import evaluate_into
 from overtone.errors import CheckpointError
 from overtone.evaluate import Candidate, load_candidate
 from overtone.evaluate.results import Results, Samples, require_own
-from overtone.files import replacing
+from overtone.guard.limits import require_writable
 from overtone.models.storage import pretrained_folder, pretrained_names
+from overtone.progress import Terminal
 from overtone.report import overview
+from overtone.report.style import save_as
 from overtone.train.config import DataConfig, change
 from overtone.train.recipes import DEVELOPED, recipe
 from overtone.train.run import data_folder
@@ -49,10 +51,11 @@ def run(out: Path, *, steps: int, flows: int, seed: int) -> None:
         flows: how many to simulate and predict.
         seed: of the flows; never that of the flows that were trained on.
     """
-    console = Console()
+    console = Terminal()
     # A second thread saves little with fields this small, and costs much on a busy machine.
     torch.set_num_threads(1)
     require_own(out)
+    require_writable(out)
     candidates = [packaged(name) for name in MODELS]
     context = max(candidate.model.context for candidate in candidates)
     wanted = unseen_data(flows=flows, frames=DEVELOPED + context + steps, seed=seed)
@@ -109,9 +112,7 @@ def unseen_data(*, flows: int, frames: int, seed: int) -> DataConfig:
 
 
 def _draw(results: Results, samples: Samples, path: Path) -> Path:
-    figure = overview(results, samples, SHOWN, FIELD)
-    with replacing(path) as scratch:
-        figure.savefig(scratch, format="png", dpi=DPI)
+    save_as(overview(results, samples, SHOWN, FIELD), path, DPI)
     return path
 
 
@@ -124,6 +125,4 @@ def _tell(console: Console, page: Path, picture: Path, data: str) -> None:
         "Try a schedule of your own next, it needs no training: "
         f"overtone evaluate {RECIPE}-csm {data} --schedule bursts:16:4:5+shift",
         soft_wrap=True,
-        highlight=False,
-        markup=False,
     )

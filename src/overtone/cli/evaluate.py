@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from overtone.errors import DataError, OvertoneError
-from overtone.progress import one_bar
+from overtone.files import replacing_files
+from overtone.guard.limits import require_writable, require_writable_file
+from overtone.guard.names import shown_lines
+from overtone.progress import Listing, Terminal, one_bar
 
 if TYPE_CHECKING:
     from overtone.evaluate import Candidate, Reading
@@ -77,7 +79,7 @@ def evaluate(
         out,
         candidates,
         data,
-        console=Console(),
+        console=Terminal(),
         report=report,
         schedules=schedule,
         steps=steps,
@@ -103,6 +105,9 @@ def evaluate_into(
 ) -> tuple[Results, Samples]:
     """Evaluate with a progress bar, save numbers and frames, print the table, write the report.
 
+    An earlier evaluation stays whole until the new one, with its report, is complete. Where there
+    is none, the numbers are in their place before anything is drawn.
+
     Args:
         out: folder; what an earlier evaluation left there is replaced.
         candidates: the models.
@@ -119,21 +124,23 @@ def evaluate_into(
 
     def note(text: str) -> None:
         if notes:
-            console.print(f"note: {escape(text)}", highlight=False)
+            console.print(Text(shown_lines(f"note: {text}")))
 
     require_own(out)
+    require_writable(out)
     with one_bar("reading", console) as tick:
         results, samples = measure(candidates, data, progress=tick, note=note, **options)
-    results.save(out / RESULTS)
-    samples.save(out / SAMPLES)
     console.print(results_table(results))
-    written = [out / RESULTS, out / SAMPLES]
-    if report:
-        from overtone.report import write_report
+    with replacing_files(out) if (out / RESULTS).exists() else nullcontext(out) as place:
+        results.save(place / RESULTS)
+        samples.save(place / SAMPLES)
+        if report:
+            from overtone.report import write_report
 
-        with console.status("drawing the report"):
-            written.append(write_report(results, samples, out, curves=curves))
-    console.print(f"wrote {', '.join(map(str, written))}", soft_wrap=True, highlight=False)
+            with console.status("drawing the report", spinner="line"):
+                write_report(results, samples, place, curves=curves)
+    written = [out / name for name in (RESULTS, SAMPLES, *(["report.html"] if report else []))]
+    console.print(Text(shown_lines(f"wrote {', '.join(map(str, written))}")), soft_wrap=True)
     return results, samples
 
 
@@ -159,8 +166,9 @@ def rollout(
     from overtone.schedules import parse_schedule
 
     chosen = parse_schedule(schedule)
+    require_writable(out.parent)
     candidate = _load(model)
-    console = Console()
+    console = Terminal()
     with one_bar(f"{candidate.name}: {chosen}", console) as tick:
         write_predictions(
             candidate,
@@ -200,21 +208,15 @@ def theory(
     from overtone.theory import ErrorModel
 
     chosen = parse_schedule(schedule)
+    require_writable_file(out)
     cells = _cells(shape, "shape")
     grid = (cells,) if isinstance(cells, int) else cells
     domain = Domain(grid, (1.0,) * len(grid), "periodic", ("any",))
     tokens = chosen.tokens(domain, steps)  # refuses patches that the grid can't hold
     model = ErrorModel(persistence=persistence, agreement=agreement)
     found = harmonics(chosen, steps, ndim=len(grid), model=model)
-    table = Table(
-        title=f"{chosen}, {steps} steps on {shape}: {tokens} tokens",
-        caption="E|e|² in units of what one step injects; f in cycles per cell",
-        box=SIMPLE_HEAD,
-    )
-    for column in ("f", "excited by", "steps", "coherence", "exponent", "peak E|e|²", "growth"):
-        table.add_column(column, justify="left" if column in ("excited by", "growth") else "right")
-    for harmonic in found:
-        table.add_row(
+    rows = [
+        (
             harmonic.label,
             harmonic.excited_by,
             str(harmonic.injections),
@@ -223,9 +225,18 @@ def theory(
             f"{harmonic.peak:.4g}",
             harmonic.kind,
         )
-    console = Console()
+        for harmonic in found
+    ]
+    table = Listing(
+        rows,
+        ("f", "excited by", "steps", "coherence", "exponent", "peak E|e|²", "growth"),
+        f"{chosen}, {steps} steps on {shape}: {tokens} tokens",
+        "E|e|² in units of what one step injects; f in cycles per cell",
+        texts=(0, 1, 6),
+    )
+    console = Terminal()
     console.print(table)
-    console.print(verdict(found), highlight=False)
+    console.print(verdict(found))
     console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
 
 
@@ -292,11 +303,12 @@ def report(
         raise DataError(
             f"'{results_dir}' has no results.json; give the folder that `overtone evaluate` wrote"
         )
+    require_writable(out or results_dir)
     results = Results.load(results_dir / "results.json")
     frames = results_dir / "samples.safetensors"
     samples = Samples.load(frames) if frames.exists() else None
     runs = {run.parent.name if run.is_file() else run.name: run for run in curves or []}
-    console = Console()
+    console = Terminal()
     if samples is None:
         console.print("no samples.safetensors: the report has no pictures of fields")
     page = write_report(results, samples, out or results_dir, curves=runs, animation=animate)

@@ -5,23 +5,25 @@
     out/figures/        every figure as PNG and SVG
     out/rollout.gif     truth against two predictions
 
-In the page everything that a user or a file named is escaped. Pictures are embedded; what does not
+All of it is complete, or as it was before. In the page everything that a user or a file named is
+escaped. Pictures are embedded; what does not
 fit into `MAX_BYTES` is named instead of shown.
 """
 
 from __future__ import annotations
 
 import base64
+import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 from overtone.domain import Domain
 from overtone.errors import require_one_of
 from overtone.evaluate.results import FORMAT, Results, Samples
-from overtone.files import replacing
+from overtone.files import replacing, replacing_files
+from overtone.guard.names import shown
 from overtone.report.figures.animation import animate, telling_pair
 from overtone.report.gallery import drawings
 from overtone.report.series import domain_of
@@ -33,6 +35,7 @@ MAX_BYTES = 9_000_000
 """Size of all embedded pictures together, as text."""
 MAX_GIF = 2_000_000
 """Bytes of a GIF that is shown in the page; a larger one is left out."""
+FIGURES = "figures"
 ANIMATIONS = ("gif", "mp4", "none")
 TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".gif": "image/gif", ".mp4": "video/mp4"}
 
@@ -72,16 +75,16 @@ def write_report(
         animation: `"gif"`, `"mp4"` or `"none"`.
     """
     require_one_of(animation, ANIMATIONS, "animation")
-    out = Path(out)
-    pictures = [
-        *_draw(results, samples, out, curves or {}),
-        *_animation(results, samples, out, animation),
-    ]
-    results.save(out / "results.json")
-    text = page(results, sentences(results), tables(results), pictures)
-    with replacing(out / "report.html") as scratch:
-        scratch.write_text(text, encoding="utf-8")
-    return out / "report.html"
+    with replacing_files(out) as place:
+        pictures = [
+            *_draw(results, samples, place, curves or {}),
+            *_animation(results, samples, place, animation),
+        ]
+        results.save(place / "results.json")
+        text = page(results, sentences(results), tables(results), pictures)
+        with replacing(place / "report.html") as scratch:
+            scratch.write_text(text, encoding="utf-8")
+    return Path(out) / "report.html"
 
 
 def page(
@@ -137,7 +140,7 @@ def _draw(
     results: Results, samples: Samples | None, out: Path, curves: Mapping[str, Path]
 ) -> Iterator[Picture]:
     for drawing in drawings(results, samples, curves):
-        files = save(drawing.figure, out / "figures", drawing.name)
+        files = save(drawing.figure, out / FIGURES, drawing.name)
         width, height = (round(DPI * inches) for inches in drawing.figure.get_size_inches())
         yield Picture(files, drawing.title, drawing.caption, drawing.alt, (width, height))
 
@@ -164,6 +167,11 @@ def _animation(
             f"Animation of the true and the predicted {field}.",
             size,
         )
+
+
+def escape(text: str) -> str:
+    """A text as HTML, in elements and attributes: no tags, and no characters that can't be seen."""
+    return html.escape(shown(text))
 
 
 def _items(lines: Iterable[str]) -> str:
@@ -227,8 +235,8 @@ def _row(table: Table, i: int, row: Sequence[str]) -> str:
     cells = []
     for j, value in enumerate(row):
         kind = ' class="name"' if j < table.num_names else ""
-        shown = f"<strong>{escape(value)}</strong>" if (i, j) in table.best else escape(value)
-        cells.append(f"<td{kind}>{shown}</td>")
+        text = f"<strong>{escape(value)}</strong>" if (i, j) in table.best else escape(value)
+        cells.append(f"<td{kind}>{text}</td>")
     return f"<tr>{''.join(cells)}</tr>"
 
 
@@ -245,14 +253,19 @@ def _figures(pictures: Sequence[Picture]) -> Iterable[str]:
 
 def _figure(number: int, picture: Picture, image: str | None) -> str:
     missing = "<p>Left out to keep this page small; see the file.</p>"
-    files = ", ".join(f"{path.parent.name}/{path.name}" for path in picture.files)
-    shown = f'<div class="scroll card" tabindex="0">{image}</div>' if image else missing
+    files = ", ".join(_place(path) for path in picture.files)
+    content = f'<div class="scroll card" tabindex="0">{image}</div>' if image else missing
     return f"""<figure id="figure-{number}">
 <h3>{escape(picture.title)}</h3>
-{shown}
+{content}
 <figcaption><strong>Figure {number}.</strong> {escape(picture.caption)}
 <span class="files">{escape(files)}</span></figcaption>
 </figure>"""
+
+
+def _place(path: Path) -> str:
+    """A file's name beside the page."""
+    return f"{FIGURES}/{path.name}" if path.parent.name == FIGURES else path.name
 
 
 def _embedded(picture: Picture, path: Path) -> str:
