@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from overtone.cli.data import app as data_app
 from overtone.cli.diagnose import diagnose
 from overtone.cli.evaluate import evaluate, report, rollout, theory
 from overtone.cli.train import train
 from overtone.errors import OvertoneError
+from overtone.progress import Listing, Terminal
 from overtone.version import __version__
 
 app = typer.Typer(
@@ -66,10 +65,7 @@ def info(
         rows = describe(run)
         picture, _ = save(training_curves(run), run, "curves")
         rows["curves"] = str(picture)
-    table = Table(show_header=False, box=None)
-    for name, value in rows.items():
-        table.add_row(name, value)
-    Console().print(table)
+    Terminal().print(Listing(list(rows.items())))
 
 
 @app.command()
