@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Caches stay inside the repository, so that removing the folder removes everything.
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Pins the build backend as well, unlike pip's --constraint option.
+# Pins build backends as well, unlike pip's --constraint option.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.cache/pyright
 export npm_config_cache := $(CURDIR)/.cache/npm
@@ -15,20 +15,28 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export TORCHINDUCTOR_CACHE_DIR := $(CURDIR)/.cache/inductor
 export OVERTONE_CACHE := $(CURDIR)/.cache/overtone
 
-.PHONY: help setup demo test test-all test-slow lint format types bench pictures reproduce page clean
+.PHONY: help setup lock demo test test-all test-slow lint format types bench pictures reproduce page clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(STAMP) ## create .venv with pinned versions
+setup: $(STAMP) ## create .venv with pinned versions, checked by their hashes
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt requirements.lock
 	@command -v $(PYTHON) >/dev/null || { echo "error: '$(PYTHON)' not found; install Python 3.11 or newer, or run make PYTHON=/path/to/python"; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: Python 3.11 or newer is needed, '$(PYTHON)' is $$($(PYTHON) --version)"; exit 2; }
 	@$(PYTHON) -c 'import venv, ensurepip' || { echo "error: this Python lacks the venv module; on Debian: apt-get install python3-venv"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -qq --editable '.[dev]'
+	@# In hash-checking mode pip wants hashes of constraints, too; the lock has all of them.
+	PIP_CONSTRAINT= $(BIN)/python -m pip install -qq --require-hashes --only-binary :all: -r requirements.lock
+	@# Without hashes: torch, whose CPU builds are other files of the same version, and this folder.
+	$(BIN)/python -m pip install -qq torch
+	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip check
 	@touch $@
+
+lock: $(STAMP) ## requirements.lock from constraints.txt, with hashes from the package index
+	$(BIN)/python .ci/lock.py
 
 demo: $(STAMP) ## the product's main job on built-in data, in minutes
 	$(BIN)/overtone demo --out demo

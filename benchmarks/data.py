@@ -88,7 +88,7 @@ def main() -> None:
         "cases": rows,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(content, indent=2) + "\n")
+    options.out.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
     print(f"wrote {options.out}")
 
 

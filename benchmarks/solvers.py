@@ -67,7 +67,7 @@ def main() -> None:
         "machine": machine(),
         "runs": rows,
     }
-    options.out.write_text(json.dumps(content, indent=2) + "\n")
+    options.out.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 if __name__ == "__main__":

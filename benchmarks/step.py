@@ -176,7 +176,7 @@ def main() -> None:
         "runs": rows,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(content, indent=2) + "\n")
+    options.out.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ def main() -> None:
         "cpu_seconds": round(time.process_time() - began),
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(content, indent=1) + "\n")
+    options.out.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
     Console().print(f"wrote {options.out} after {content['cpu_seconds']} CPU seconds")
 
 

@@ -133,7 +133,7 @@ def package(
             proofs[name] = take(runs / "runs" / name, found, kind, name, PACKAGED)
             typer.echo(f"{name} {proofs[name]['vrmse']}")
     content = {"command": "python -m studies package", "machine": machine(), "models": proofs}
-    table.write_text(json.dumps(content, indent=2) + "\n")
+    table.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 if __name__ == "__main__":

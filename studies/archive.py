@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from overtone.errors import DataError
-from overtone.evaluate.results import Estimate, Results
+from overtone.evaluate.results import Estimate, Results, storable
 from overtone.files import replacing
 
 FORMAT = "overtone-study-1"
@@ -41,7 +41,7 @@ class Archive:
     def save(self, path: str | Path) -> None:
         """Write JSON, a line for each comparison; the file is complete or absent."""
         lines = [
-            f"{json.dumps(name)}:{_packed_json(json.loads(results.model_dump_json()))}"
+            f"{json.dumps(name)}:{_packed_json(results.model_dump())}"
             for name, results in self.comparisons.items()
         ]
         head = f'{{"format":"{FORMAT}",\n"rates":{_packed_json(self.rates)},\n"comparisons":{{\n'
@@ -99,12 +99,10 @@ def _is_curve(value: Any) -> bool:
 
 
 def _packed_json(value: Any) -> str:
-    return json.dumps(_packed(value), separators=(",", ":"))
+    return json.dumps(_packed(storable(value, DIGITS)), separators=(",", ":"), allow_nan=False)
 
 
 def _packed(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}")
     if _is_curve(value):
         return {name: [_packed(entry[name]) for entry in value] for name in _COLUMNS}
     if isinstance(value, list):

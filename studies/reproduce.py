@@ -23,11 +23,11 @@ from overtone.baselines.registry import create
 from overtone.cli.evaluate import evaluate_into
 from overtone.errors import ConfigError
 from overtone.evaluate import Candidate, load_candidate
-from overtone.evaluate.results import RESULTS, Results
+from overtone.evaluate.results import RESULTS, Results, storable
 from overtone.evaluate.run import one_core
 from overtone.files import replacing
 from overtone.models.storage import PACKAGED
-from overtone.progress import bars
+from overtone.progress import Terminal, bars
 from overtone.train.config import RunConfig, change, load_config
 from overtone.train.journal import METRICS, read_journal
 from overtone.train.run import SUMMARY, data_folder
@@ -59,7 +59,7 @@ def reproduce(
         workers: trainings at once, and rollouts of an evaluation, one core each.
         console: where to print.
     """
-    out, console = Path(out), console or Console()
+    out, console = Path(out), console or Terminal()
     configs = {t.name: t.config() for t in study.trainings}
     data = {c.data.model_dump_json(): c for c in configs.values()}
     for config in data.values():
@@ -90,7 +90,7 @@ def _choose_rates(
     found = {name: best_rate(training, out / "runs") for name, training in tuned.items()}
     for name, (rate, scores) in found.items():
         listed = ", ".join(f"{r:g}: {score:.4f}" for r, score in scores.items())
-        console.print(f"{name}: learning rate {rate:g} (validation {listed})", highlight=False)
+        console.print(f"{name}: learning rate {rate:g} (validation {listed})")
     if not found:
         return {}
     models = {
@@ -226,7 +226,7 @@ def _request(comparison: Comparison, candidates: Sequence[Candidate]) -> dict[st
     plan = asdict(comparison)
     del plan["curves"]  # what is kept elsewhere changes nothing here
     asked = {"comparison": plan, "models": models, "windows": WINDOWS}
-    return json.loads(json.dumps(asked))  # as it will be read
+    return json.loads(json.dumps(storable(asked)))  # as it will be read
 
 
 def _was_answered(folder: Path, request: dict[str, Any]) -> bool:
@@ -241,4 +241,4 @@ def _command(study: Study) -> str:
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
     with replacing(path) as scratch:
-        scratch.write_text(json.dumps(content, indent=2) + "\n")
+        scratch.write_text(json.dumps(storable(content), indent=2, allow_nan=False) + "\n")

@@ -1,6 +1,7 @@
 """Shared fixtures: small domains, small models, repeatable randomness."""
 
 import os
+from contextlib import contextmanager
 
 # Some virtual machines announce AMX and then trap its instructions, which bfloat16 would use.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
@@ -74,6 +75,23 @@ def red_noise():
         return field / field.std()
 
     return make
+
+
+@pytest.fixture
+def full_disk():
+    """Let no file grow beyond a size, for as long as a block runs, as if the disk were full."""
+    resource = pytest.importorskip("resource")
+
+    @contextmanager
+    def limited(size):
+        before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
+
+    return limited
 
 
 @pytest.fixture

@@ -11,7 +11,13 @@ import pytest
 
 from overtone import files
 from overtone.data.location import find_files
-from overtone.files import fingerprint, replacing_folder, restore_folder
+from overtone.files import (
+    fingerprint,
+    replacing,
+    replacing_files,
+    replacing_folder,
+    restore_folder,
+)
 
 EXCHANGES = pytest.mark.parametrize("exchanges", [True, False])
 
@@ -217,3 +223,53 @@ def test_place_and_order_do_not_matter_but_content_and_name_do(tmp_path):
     content[-1] ^= 1
     file.write_bytes(content)
     assert fingerprint(find_files(copy, "test")) != own
+
+
+def test_a_full_disk_keeps_the_old_file_and_names_it(tmp_path, full_disk):
+    path = tmp_path / "numbers.json"
+    path.write_text("old")
+    with pytest.raises(OSError, match="numbers.json") as caught, replacing(path) as scratch:  # noqa: SIM117
+        with full_disk(10):
+            scratch.write_text("new" * 10)
+    assert caught.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert listing(tmp_path) == ["numbers.json"]
+
+
+def test_an_error_about_another_file_stays_what_it_is(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "new"):
+        (tmp_path / "input").read_text()
+    assert caught.value.filename == str(tmp_path / "input")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "full"), ValueError])
+def test_files_are_replaced_together_or_not_at_all(folder, error):
+    (folder / "own").write_text("mine")
+    with pytest.raises(type(error) if isinstance(error, OSError) else error):  # noqa: SIM117
+        with replacing_files(folder) as scratch:
+            fill(scratch, "new")
+            raise error
+    assert text(folder) == "old"
+    assert listing(folder) == ["inner", "own"]
+    with replacing_files(folder) as scratch:
+        fill(scratch, "new")
+        (scratch / "more").write_text("more")
+        assert text(folder) == "old"
+    assert text(folder) == "new"
+    assert listing(folder) == ["inner", "more", "own"]
+    assert (folder / "own").read_text() == "mine"
+
+
+def test_files_that_came_to_nothing_leave_no_folder(tmp_path):
+    with pytest.raises(KeyboardInterrupt), replacing_files(tmp_path / "new"):
+        raise KeyboardInterrupt
+    assert listing(tmp_path) == []
+
+
+def test_what_a_killed_process_left_of_files_goes_a_day_later(tmp_path):
+    left = tmp_path / ".files-01234567.tmp"
+    left.mkdir()
+    os.utime(left, (0, 0))
+    with replacing_files(tmp_path) as scratch:
+        (scratch / "a").write_text("a")
+    assert listing(tmp_path) == ["a"]

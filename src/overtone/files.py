@@ -23,6 +23,8 @@ ABANDONED = 24 * 3600
 LINUX = sys.platform == "linux"
 SCRATCH = re.compile(r"\..+-([0-9a-f]{8}|replaced)\.tmp", re.DOTALL)
 """What `_scratch` and `_aside` make."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says of a file for which there is no room."""
 
 
 @contextmanager
@@ -30,7 +32,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary, hidden name in the same folder, renamed to `path` if all goes well.
 
     If anything is raised inside, also by the user's Ctrl-C, the temporary file is removed and an
-    older file at `path` stays as it was.
+    older file at `path` stays as it was. Where the disk is full, the error names `path`.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,6 +41,11 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield scratch
         _sync(scratch)
         scratch.replace(path)
+    except OSError as error:
+        own = error.filename in (str(scratch), scratch)
+        if own or (error.filename is None and error.errno in FULL):
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        raise
     finally:
         scratch.unlink(missing_ok=True)
 
@@ -51,6 +58,42 @@ def remove_folder(scratch: Path, path: Path) -> None:
         path: the one that took its place, or was to.
     """
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def replacing_files(
+    folder: Path, places: Callable[[Sequence[str]], list[Path]] | None = None
+) -> Iterator[Path]:
+    """A temporary, hidden folder in `folder`, whose files move up into it if all goes well.
+
+    Until all of them are complete and on the disk, older files of their names stay as they were.
+    What else is in the folder stays in any case.
+
+    Args:
+        folder: made if it is not there.
+        places: where files belong, by their names relative to the temporary folder; it may refuse
+            them. Under the same names in `folder` if None.
+    """
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder / "files")
+    scratch = _scratch(folder / "files")
+    scratch.mkdir()
+    try:
+        yield scratch
+        files = sorted(path for path in scratch.rglob("*") if path.is_file())
+        for path in files:
+            _sync(path)
+        names = [path.relative_to(scratch).as_posix() for path in files]
+        targets = places(names) if places else [folder / name for name in names]
+        for path, target in zip(files, targets, strict=True):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        if made:
+            with suppress(OSError):  # there is something in it
+                folder.rmdir()
 
 
 @contextmanager

@@ -7,11 +7,13 @@ has the lowest and the highest seed in round ones.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from overtone.evaluate.results import Estimate, ModelResult, Run
+from overtone.guard.names import shown
 from overtone.report.series import Series, mean
 from overtone.report.summary import interval, number
 from studies.page.sources import Options, Source, is_unpatched
@@ -76,8 +78,16 @@ def bold(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """A schedule or a command, word for word."""
-    return f"`{text}`"
+    """A schedule or a command, word for word, whatever backticks it has."""
+    text = shown(text)
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence, space = "`" * (longest + 1), " " if longest else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def literal(text: str) -> str:
+    """A text with names in it: nothing in it begins a tag or a link."""
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", shown(text)).replace("](", r"]\(")
 
 
 def estimates(values: Sequence[Estimate]) -> str:
@@ -118,7 +128,7 @@ def probability(value: float) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+    return "| " + " | ".join(literal(cell).replace("|", r"\|") for cell in cells) + " |"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from overtone.report.series import NextPoint, domain_of, mean, next_points
 from overtone.report.style import patch_name
 from overtone.report.summary import number
 from studies.page.blocks import PageError
-from studies.page.markdown import Column, bold, change, code, estimates, lowest, table
+from studies.page.markdown import Column, bold, change, code, estimates, literal, lowest, table
 from studies.page.sources import Options, Source, single
 from studies.page.values import OF_MODEL, written
 
@@ -163,13 +163,14 @@ def _paragraph(source: Source) -> str:
     data, machine = results.data, results.machine
     versions = ", ".join(f"{name} {machine[name]}" for name in VERSIONS if name in machine)
     seeds = sorted({model.seed for model in results.models if model.seed is not None})
+    place, fields = literal(f"{data.name}, {data.split}"), literal(", ".join(domain.fields))
     parts = [
-        f"{data.name}, {data.split} split (fingerprint {code(data.fingerprint[:8])}), "
+        f"{place} split (fingerprint {code(data.fingerprint[:8])}), "
         f"{data.trajectories} trajectories on {'x'.join(map(str, domain.shape))} cells, fields "
-        f"{', '.join(domain.fields)}; rollouts of {results.steps} steps of dt = {domain.dt:g}, "
+        f"{fields}; rollouts of {results.steps} steps of dt = {domain.dt:g}, "
         f"with contexts from frame {data.start} on",
         f"Seeds of the trainings: {', '.join(map(str, seeds))}" if seeds else "",
-        f"Machine: {machine.get('processor', 'unknown')}"
+        f"Machine: {literal(machine.get('processor', 'unknown'))}"
         + (f"; threads {machine['threads']}" if "threads" in machine else "")
         + (f"; {versions}" if versions else ""),
         f"Command: {code(results.command)}",

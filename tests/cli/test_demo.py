@@ -13,6 +13,7 @@ import overtone as ot
 from overtone.cli import demo
 from overtone.data import WellFolder
 from overtone.evaluate.results import Results
+from overtone.guard.folders import MARKER
 from overtone.models import storage
 from overtone.report import html
 from overtone.train.config import change
@@ -53,7 +54,7 @@ def test_the_demo_and_what_it_suggests(overtone, tmp_path):
     code, text = overtone("demo", "--out", "out", "--steps", 4, "--flows", 2)
     assert code == 0, text
     out = tmp_path / "out"
-    assert {path.name for path in out.iterdir()} == FILES
+    assert {path.name for path in out.iterdir()} == FILES | {MARKER}
     assert all((out / name).stat().st_size > 5000 for name in FILES)
 
     results = Results.load(out / "results.json")

@@ -11,6 +11,7 @@ pytest.importorskip("h5py")
 
 from overtone.data import FieldSpec, Header, write_well
 from overtone.evaluate.diagnosis import Diagnosis
+from overtone.guard.folders import MARKER
 from overtone.metrics.spectrum import wavenumber_norm
 
 GRID = (48, 48)
@@ -70,7 +71,7 @@ def test_auto_figure_json_and_exit_codes(overtone, tmp_path):
     out, record = tmp_path / "out", tmp_path / "d.json"
     code, text = overtone(*files, "--out", out, "--json", record, "--fail-on-artifact")
     assert code == 1, text
-    assert {path.name for path in out.iterdir()} == {"diagnosis.png", "diagnosis.svg"}
+    assert {path.name for path in out.iterdir()} == {MARKER, "diagnosis.png", "diagnosis.svg"}
     diagnosis = Diagnosis.model_validate_json(record.read_text())
     assert diagnosis.artifact.period == (8, 8)
     assert diagnosis.sentence in text

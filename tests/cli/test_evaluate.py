@@ -3,17 +3,29 @@
 `overtone report`, as a user types it.
 """
 
+import errno
+import html
 import json
 import re
 import subprocess
 import sys
 
+import h5py
 import numpy as np
 import pytest
 import torch
 
 from overtone.domain import Domain
-from overtone.evaluate.results import Data, Estimate, ModelResult, NextStep, Results, Samples
+from overtone.evaluate.results import (
+    KIND,
+    Data,
+    Estimate,
+    ModelResult,
+    NextStep,
+    Results,
+    Samples,
+)
+from overtone.guard.folders import MARKER, claim
 
 pytest.importorskip("h5py")
 
@@ -66,6 +78,29 @@ def test_evaluate_two_models(overtone, tmp_path):
     assert (tmp_path / "evaluation/results.json").read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["report.html", "results.json", "samples.safetensors"])
+def test_files_of_the_users_own_are_left_alone(overtone, tmp_path, name, monkeypatch):
+    """Said before anything is computed."""
+    (tmp_path / "evaluation").mkdir()
+    (tmp_path / "evaluation" / name).write_text("mine")
+    monkeypatch.setattr("overtone.evaluate.evaluate", None)
+    code, text = overtone("evaluate", "fixed", "walk", "--steps", 2)
+    assert (code, "left alone" in text) == (2, True)
+    assert files_of(tmp_path / "evaluation") == {tmp_path / "evaluation" / name: b"mine"}
+
+
+def test_a_picture_of_the_users_own_is_left_alone(overtone, tmp_path):
+    """Which pictures there are is known at the end: the numbers are kept, and nothing else."""
+    mine = tmp_path / "evaluation" / "figures" / "rollout_errors.png"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    code, text = overtone("evaluate", "fixed", "walk", "--steps", 2, "--windows", 2)
+    names = {path.name for path in (tmp_path / "evaluation").iterdir()}
+    assert (code, "left alone" in text) == (2, True)
+    assert names == {MARKER, "figures", "results.json", "samples.safetensors"}
+    assert mine.read_text() == "mine"
+
+
 def test_a_rollout_that_blows_up_keeps_its_valid_frames(overtone, tmp_path):
     model = ot.load("flex")
     with torch.no_grad():
@@ -87,6 +122,121 @@ def test_a_rollout_that_blows_up_keeps_its_valid_frames(overtone, tmp_path):
         assert bool(data.frames(row, 0, data.num_frames(row)).fields.isfinite().all())
     data.close()
     assert overtone("data", "check", "pred")[0] == 0
+
+
+HOSTILE = "[/x]$\\oops$[bold]\x1b[2J\u202e<script>alert(1)<\\script>\udcff"
+SAID = "[/x]$\\oops$[bold]\\x1b[2J\\u202e<script>alert(1)<\\script>\\xff"
+
+
+def test_hostile_names_from_the_command_to_the_page(overtone, tmp_path):
+    """Those of a model, a dataset, a field and a parameter."""
+    field = HOSTILE.replace("\udcff", "")
+    with h5py.File("walk/data/test/a.hdf5", "r+") as file:
+        file.attrs["dataset_name"] = field
+        file.attrs[field] = 1.0
+        file.attrs["simulation_parameters"] = [field]
+        file.move("t0_fields/u", f"t0_fields/{field}")
+        file["t0_fields"].attrs["field_names"] = [field]
+    domain = WellFolder("walk", "test").domain
+    small = {"width": 16, "heads": 2, "blocks": 1, "mlp_dim": 16, "context": 2, "domain": domain}
+    ot.build("axial", tokenizer="fixed", patches=8, **small).save("model")
+    code, text = overtone("evaluate", f"{HOSTILE}=model", "walk", "--steps", 2, "--windows", 2)
+    assert code == 0, text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert SAID in text
+    page = (tmp_path / "evaluation/report.html").read_text()
+    assert html.escape(SAID) in page
+    assert "<script" not in page
+    assert "\x1b" not in page
+    assert len(list((tmp_path / "evaluation/figures").iterdir())) > 10
+
+
+OUTPUTS = [
+    ("evaluate", "flex", "walk", "--steps", 2, "--out", "{}"),
+    ("rollout", "flex", "walk", "--schedule", "8", "--steps", 2, "--out", "{}"),
+    ("report", "old", "--out", "{}"),
+    ("theory", "16", "--out", "{}/t.png"),
+    ("diagnose", "walk", "walk", "--out", "{}"),
+    ("diagnose", "walk", "walk", "--json", "{}/d.json"),
+    ("demo", "--out", "{}"),
+]
+
+
+@pytest.mark.parametrize("arguments", OUTPUTS, ids=lambda a: f"{a[0]} {a[-2]}")
+@pytest.mark.parametrize("place", ["mine.txt/below", "sealed/new"])
+def test_places_that_cannot_be_written_are_told_before_anything_is_computed(
+    overtone, tmp_path, monkeypatch, arguments, place
+):
+    def refuse(**_):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    def compute(*_, **__):
+        pytest.fail("computed before the place was tried")
+
+    for name in ("evaluate.evaluate", "evaluate.write_predictions", "evaluate.diagnose.diagnose",
+                 "report.write_report", "report.figures.theory.harmonics",
+                 "cli.demo.data_folder"):  # fmt: skip
+        monkeypatch.setattr(f"overtone.{name}", compute)
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "sealed").mkdir()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/results.json").write_text("{}")
+    if place.startswith("sealed"):
+        monkeypatch.setattr("overtone.guard.limits.NamedTemporaryFile", refuse)
+    before = sorted(tmp_path.rglob("*"))
+    code, text = overtone(*(str(word).format(place) for word in arguments))
+    assert code == 2, text
+    assert "nothing can be written to" in text
+    assert "Nothing was computed" in text
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def files_of(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "No space left")])
+@pytest.mark.parametrize("old", [True, False])
+def test_an_evaluation_that_ends_early_leaves_the_old_one_whole(
+    overtone, tmp_path, monkeypatch, error, old
+):
+    """Where there is no old one, the numbers are kept: they took long, and mix with nothing."""
+
+    def fail(*_, **__):
+        raise error
+
+    command = ("evaluate", "fixed", "walk", "--steps", 2, "--windows", 2)
+    folder = tmp_path / "evaluation"
+    if old:
+        assert overtone(*command, "--no-report")[0] == 0
+        claim(folder, KIND).file("report.html").write_text("the old page")
+    before = files_of(folder)
+    monkeypatch.setattr("overtone.report.html.page", fail)
+    monkeypatch.setattr("overtone.report.html.drawings", lambda *_: ())
+    code, text = overtone(*command, "--seed", 1)
+    assert code != 0
+    if old:
+        assert files_of(folder) == before
+    else:
+        assert {path.name for path in folder.iterdir()} == {
+            MARKER,
+            "results.json",
+            "samples.safetensors",
+        }
+    if isinstance(error, OSError):
+        assert "No space left" in text
+
+
+def test_a_full_disk_is_told_with_the_file_and_keeps_the_old_ones(overtone, tmp_path, full_disk):
+    command = ("evaluate", "fixed", "walk", "--steps", 2, "--windows", 2, "--no-report")
+    assert overtone(*command)[0] == 0
+    before = files_of(tmp_path / "evaluation")
+    with full_disk(1000):
+        code, text = overtone(*command, "--seed", 1)
+    assert code != 0
+    assert "results.json" in text
+    assert files_of(tmp_path / "evaluation") == before
 
 
 def test_rollout_and_check(overtone, tmp_path):
@@ -121,6 +271,14 @@ def test_theory(overtone, tmp_path):
     code, text = overtone("theory", "16", "--persistence", 0.5)
     assert (code, "random walk" in text) == (0, True)
     assert (tmp_path / "theory.png").stat().st_size > 10_000
+
+
+def test_theory_at_forty_columns(overtone, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    code, text = overtone("theory", "4-8", "--steps", 6)
+    assert code == 0
+    assert "f: 1/8\nexcited by: 8\nsteps: 3\ncoherence: 1.000\n" in text
+    assert "…" not in text
 
 
 @pytest.mark.parametrize(
@@ -191,6 +349,7 @@ def test_a_report_elsewhere_without_samples(overtone, evaluation, tmp_path):
     assert code == 0
     assert "no samples" in text
     assert {p.name for p in (tmp_path / "new").iterdir()} == {
+        MARKER,
         "report.html",
         "results.json",
         "figures",

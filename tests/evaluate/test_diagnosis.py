@@ -1,5 +1,6 @@
 """The sentence says what was found, and the JSON file is the record."""
 
+import json
 import math
 
 import pytest
@@ -90,7 +91,10 @@ def test_what_is_saved_can_be_read_again(tmp_path):
         steps=1, error_by_step=(1.0,), spectrum=(), blow_up=None, notes=(), machine={},
     )  # fmt: skip
     record.save(tmp_path / "deep" / "d.json")
-    again = Diagnosis.model_validate_json((tmp_path / "deep" / "d.json").read_text())
+    text = (tmp_path / "deep" / "d.json").read_text()
+    content = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert content["artifact"]["exponent"] == "NaN"
+    again = Diagnosis.model_validate_json(text)
     assert again.tested == (2, (4, 8))
     assert math.isnan(again.artifact.exponent)
     assert again.model_copy(update={"artifact": None}) == record.model_copy(

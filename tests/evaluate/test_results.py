@@ -44,6 +44,19 @@ def older_run(schedule):
             "tokens": 1, "flops": 1, "seconds": 1.0}  # fmt: skip
 
 
+def old_json(schedules):
+    """Results of the first version, as text."""
+    content = json.loads(example().to_json())
+    content["models"][0]["runs"] = [older_run(schedule) for schedule in schedules]
+    return json.dumps(content)
+
+
+def samples(name="model"):
+    domain = Domain((4, 6), (1.0, 2.0), "periodic", ("u", "v"), 0.1)
+    truth, prediction = torch.randn(2, 3, 2, 4, 6)
+    return Samples(domain, (1, 5, 9), truth, {(name, "4-8"): prediction})
+
+
 def test_what_is_saved_is_what_is_read(tmp_path):
     example().save(tmp_path / "results.json")
     assert Results.load(tmp_path / "results.json") == example()
@@ -63,11 +76,85 @@ def test_a_compact_file_has_five_digits(tmp_path):
     assert len((tmp_path / "results.json").read_text().splitlines()) == 1
 
 
-def test_numbers_that_are_not_finite_survive(tmp_path):
+def strict(text):
+    """The content of JSON, as readers take it that know no NaN."""
+    return json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+
+
+def blown_up():
+    """Results with all numbers that are not finite, and a cell that has some."""
     bad = Estimate(value=math.nan, low=-math.inf, high=math.inf)
-    again = Estimate.model_validate_json(bad.model_dump_json())
-    assert math.isnan(again.value)
-    assert again.high == math.inf
+    results = example()
+    run = Results.model_validate_json(old_json(["16"])).models[0].runs[0]
+    harmonics = run.harmonics[0].model_copy(update={"cell": [[math.nan, 1.0], [math.inf, 2.0]]})
+    run = run.model_copy(update={"vrmse_all": bad, "harmonics": (harmonics,)})
+    training = {"best": math.nan, "losses": [math.inf]}
+    model = results.models[0].model_copy(update={"runs": (run,), "training": training})
+    return results.model_copy(update={"models": (model,)})
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_numbers_that_are_not_finite_are_strict_json_and_survive(tmp_path, compact):
+    path = tmp_path / "results.json"
+    blown_up().save(path, compact=compact)
+    written = strict(path.read_text())["models"][0]["runs"][0]
+    assert written["vrmse_all"] == {"value": "NaN", "low": "-Infinity", "high": "Infinity"}
+    run = Results.load(path).models[0].runs[0]
+    assert math.isnan(run.vrmse_all.value)
+    assert (run.vrmse_all.low, run.vrmse_all.high) == (-math.inf, math.inf)
+    (first, one), (infinite, two) = run.harmonics[0].cell
+    assert math.isnan(first)
+    assert (one, infinite, two) == (1.0, math.inf, 2.0)
+    strict(run.model_dump_json())
+
+
+def test_files_of_older_versions_with_bare_words_are_read(tmp_path):
+    blown_up().save(tmp_path / "new.json")
+    text = (tmp_path / "new.json").read_text()
+    for word in ("NaN", "-Infinity", "Infinity"):
+        text = text.replace(f'"{word}"', word)
+    assert 'high": Infinity' in text
+    (tmp_path / "old.json").write_text(text)
+    Results.load(tmp_path / "old.json").save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "new.json").read_bytes()
+
+
+def test_the_schema_knows_numbers_that_are_not_finite():
+    number = Results.model_json_schema()["$defs"]["Estimate"]["properties"]["high"]
+    assert number["anyOf"] == [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]
+
+
+def test_results_of_the_repository_are_strict_json():
+    paths = sorted((Path(__file__).parents[2] / "results").glob("*.json"))
+    assert len(paths) > 20
+    for path in paths:
+        strict(path.read_text())
+
+
+def test_names_that_are_no_unicode_are_saved_escaped(tmp_path):
+    """A folder's name may be any bytes."""
+    results = example()
+    data = results.data.model_copy(update={"name": "d\udcff", "domain": {"fields": ["u\udcfe"]}})
+    model = results.models[0].model_copy(update={"name": "m\udcff", "training": {"\udcff": 1}})
+    results = results.model_copy(update={"data": data, "models": (model,)})
+    results.save(tmp_path / "results.json")
+    found = Results.load(tmp_path / "results.json")
+    assert (found.data.name, found.models[0].name) == (r"d\xff", r"m\xff")
+    assert found.data.domain == {"fields": [r"u\xfe"]}
+    samples(name="m\udcff").save(tmp_path / "samples")
+    assert list(Samples.load(tmp_path / "samples").predictions) == [(r"m\xff", "4-8")]
+
+
+@pytest.mark.parametrize("make", [lambda: example(), lambda: samples()])
+def test_a_full_disk_keeps_the_old_file_and_names_it(tmp_path, full_disk, make):
+    path = tmp_path / "kept"
+    make().save(path)
+    before = path.read_bytes()
+    with full_disk(100), pytest.raises((OSError, DataError), match="kept") as caught:
+        make().save(path)
+    assert "tmp" not in str(caught.value).rpartition("/")[2]
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("text", ["{}", "not json", '{"format": "other"}'])
@@ -88,14 +175,12 @@ def test_the_docs_name_every_field():
 
 
 def test_samples_are_read_as_they_were_saved(tmp_path):
-    domain = Domain((4, 6), (1.0, 2.0), "periodic", ("u", "v"), 0.1)
-    truth, prediction = torch.randn(2, 3, 2, 4, 6)
-    samples = Samples(domain, (1, 5, 9), truth, {("model", "4-8"): prediction})
-    samples.save(tmp_path / "samples.safetensors")
+    kept = samples()
+    kept.save(tmp_path / "samples.safetensors")
     again = Samples.load(tmp_path / "samples.safetensors")
-    assert (again.domain, again.steps) == (domain, (1, 5, 9))
-    assert torch.equal(again.truth, truth)
-    assert torch.equal(again.predictions["model", "4-8"], prediction)
+    assert (again.domain, again.steps) == (kept.domain, (1, 5, 9))
+    assert torch.equal(again.truth, kept.truth)
+    assert torch.equal(again.predictions["model", "4-8"], kept.predictions["model", "4-8"])
 
 
 def test_files_without_samples_are_refused(tmp_path):
@@ -106,9 +191,8 @@ def test_files_without_samples_are_refused(tmp_path):
 
 def test_seams_of_a_grid_at_rest_are_kept_where_the_grid_was_at_rest(tmp_path):
     """The first version measured every schedule at a grid that never moves."""
-    content, path = json.loads(example().model_dump_json()), tmp_path / "old.json"
-    content["models"][0]["runs"] = [older_run(s) for s in ("16", "16+shift", "4-8-16")]
-    path.write_text(json.dumps(content))
+    path = tmp_path / "old.json"
+    path.write_text(old_json(["16", "16+shift", "4-8-16"]))
     still, shifted, cycle = Results.load(path).models[0].runs
     assert [e.value for e in still.seams] == [7.0, 8.0]
     assert shifted.seams == cycle.seams == ()

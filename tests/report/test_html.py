@@ -5,6 +5,7 @@ import json
 import math
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 from PIL import Image
@@ -217,3 +218,70 @@ def test_curves_are_part_of_it(make_model, make_results, tmp_path):
 def test_other_animations_are_refused(make_results, tmp_path):
     with pytest.raises(OvertoneError, match="gif"):
         write_report(make_results(), None, tmp_path, animation="avi")
+
+
+HOSTILE = "_[/x]$\\oops$ $x^2$\x1b[2J\u202e\udcff模🙂 <script>alert('a&b')</script>"
+SAID = "_[/x]$\\oops$ $x^2$\\x1b[2J\\u202e\\xff模🙂 <script>alert('a&b')</script>"
+"""A name with something for everybody who might obey it, and how it is to be shown."""
+
+
+def test_hostile_names_are_shown_and_never_obeyed(
+    make_model, make_results, make_samples, alter_run, tmp_path
+):
+    """In every place where a name can stand; one has no end."""
+    model = make_model(HOSTILE, schedules=["4-8-16"])
+    law = model.runs[0].physics["divergence"]
+    own = {"physics": {HOSTILE: law}, "fields": {HOSTILE: law[0]}, "bsnmse": {HOSTILE: law[0]}}
+    fields = HOSTILE, "x" * 5000
+    results = make_results([alter_run(model, schedule=HOSTILE, **own)], name=HOSTILE)
+    domain = {**results.data.domain, "fields": fields}
+    data = results.data.model_copy(update={"split": HOSTILE, "domain": domain})
+    said = {"data": data, "command": HOSTILE, "machine": {HOSTILE: HOSTILE}}
+    results = results.model_copy(update=said)
+    samples = make_samples(keys=[(HOSTILE, HOSTILE)], fields=fields, steps=(1,))
+    run = tmp_path / "run"
+    run.mkdir()
+    losses = {"kind": "train", "update": 1, "losses": {"8": 0.5, SAID: 0.5}, "lr": 0.1}
+    (run / "metrics.jsonl").write_text(json.dumps(losses) + "\n")
+    text = write_report(results, samples, tmp_path / "out", curves={HOSTILE: run}).read_text()
+    checker = read(text)
+    assert not checker.all("script")
+    assert all(c.isprintable() or c == "\n" for c in text)
+    words = "".join(checker.text)
+    # Title, heading, facts, tables and captions.
+    assert words.count(SAID) > 20
+    assert sum(SAID in attrs.get("alt", "") for attrs in checker.all("img")) > 2
+    drawings = list((tmp_path / "out" / "figures").glob("*.svg"))
+    assert len(drawings) > 10
+    for path in drawings:
+        ElementTree.parse(path)  # complains about characters that XML does not know
+        assert "<script" not in path.read_text()
+
+
+def files_of(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("failing", ["animate", "page", "sentences"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_a_report_that_fails_leaves_the_old_one_whole(
+    make_model, make_results, make_samples, tmp_path, monkeypatch, failing, error
+):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(html, "drawings", lambda *_: ())  # they take long
+    samples = make_samples(keys=[("csm", "16")], fields=("tracer",), steps=(1,))
+    write_report(make_results([make_model(schedules=())]), samples, tmp_path / "out")
+    before = files_of(tmp_path)
+    assert len(before) == 4
+    monkeypatch.setattr(html, failing, fail)
+    with pytest.raises(type(error) if isinstance(error, OSError) else error):
+        write_report(make_results([make_model("other", schedules=())]), samples, tmp_path / "out")
+    assert files_of(tmp_path) == before
+
+
+def test_files_beside_the_page_are_named_as_they_lie(make_results, make_samples, tmp_path):
+    samples = make_samples(keys=[("csm", "16")], fields=("tracer",), steps=(1,))
+    made = tuple(html._animation(make_results(), samples, tmp_path, "gif"))
+    assert '<span class="files">rollout.gif</span>' in render(make_results(), made)

@@ -6,9 +6,10 @@ import matplotlib
 import pytest
 from matplotlib.colors import to_rgb
 
+from overtone.errors import OvertoneError
 from overtone.report import style
 from overtone.report.figures import dial, steps
-from overtone.report.style import assign, fit_scale, looks, new_figure, save, short, text
+from overtone.report.style import assign, fit_scale, looks, new_figure, save, save_as, short, text
 
 
 def test_a_shifted_schedule_has_its_own_line_and_its_schedules_colour():
@@ -81,6 +82,8 @@ def test_names_are_text_and_not_mathematics():
     assert text("a$b$\nc") == r"a\$b\$ c"
     assert text("_hidden") == " _hidden"
     assert len(text("x" * 300)) == 40
+    assert text("a\x1b[2J\udcff") == r"a\x1b[2J\xff"
+    assert text(" ") == "(no name)"
 
 
 def test_scales_are_logarithmic_where_values_span_enough():
@@ -98,8 +101,27 @@ def test_the_same_figure_gives_the_same_files(make_results, tmp_path):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_names_in_scripts_that_the_font_lacks_are_drawn_anyway(tmp_path):
+def test_names_in_scripts_that_the_font_lacks_are_drawn_anyway(make_model, make_results, tmp_path):
     figure = style.new_figure(3, 2)
-    figure.subplots().set_title("模型")
+    figure.subplots().set_title("模型 🙂")
     paths = save(figure, tmp_path, "x")  # matplotlib's warning would be an error here
     assert all(path.exists() for path in paths)
+    dial.rollout_dial(make_results([make_model("模型 🙂")]))  # laid out before it is saved
+
+
+@pytest.mark.parametrize("name", ["x.png", "x.svg", "x.pdf"])
+def test_a_full_disk_keeps_the_old_picture_and_names_it(tmp_path, full_disk, name):
+    figure = style.new_figure(3, 2)
+    figure.subplots()
+    path = tmp_path / name
+    save_as(figure, path)
+    before = path.read_bytes()
+    with full_disk(1000), pytest.raises(OSError, match=name) as caught:
+        save_as(figure, path)
+    assert caught.value.filename == str(path)
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (before, [path])
+
+
+def test_formats_that_nobody_draws_are_refused(tmp_path):
+    with pytest.raises(OvertoneError, match=r"format of '.*x\.xyz' is 'xyz'; expected one of"):
+        save_as(style.new_figure(3, 2), tmp_path / "x.xyz")

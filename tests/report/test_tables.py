@@ -67,6 +67,13 @@ def test_eighty_columns_are_enough(make_results):
     assert shown(make_results()).split() == shown(make_results(), width=200).split()
 
 
+def test_forty_columns_are_enough_for_a_list(make_results):
+    lines = [line.rstrip() for line in shown(make_results(), width=40).splitlines()]
+    assert "schedule: 16+shift" in lines
+    assert "VRMSE 10: 0.3000 0.27–0.33" in lines
+    assert max(map(len, lines)) <= 40
+
+
 def test_seeds_and_blow_ups(make_model, make_results):
     text = shown(make_results([make_model(seed=1), make_model(seed=2, blow_up=4)]), width=200)
     assert "csm (seed 1)" in text

@@ -52,13 +52,15 @@ def test_reading_and_writing_changes_nothing(archive, tmp_path):
 def test_numbers_have_five_digits_and_counts_all(results, tmp_path):
     curve = (Estimate(value=1.23456789, low=-math.inf, high=math.nan),)
     shown = with_run(results, vrmse=curve, seconds=0.000123456789, flops=123456789)
-    Archive({"a": shown}, {"scores": [2 / 3]}).save(tmp_path / "study.json")
+    Archive({"a": shown}, {"scores": [2 / 3, math.inf]}).save(tmp_path / "study.json")
+    text = (tmp_path / "study.json").read_text()
+    assert json.loads(text, parse_constant=lambda _: 1 / 0)  # strict JSON
     read = Archive.load(tmp_path / "study.json")
     run = first_run(read.comparisons["a"])
     (only,) = run.vrmse
     assert (only.value, only.low, math.isnan(only.high)) == (1.2346, -math.inf, True)
     assert (run.seconds, run.flops) == (0.00012346, 123456789)
-    assert read.rates == {"scores": [0.66667]}
+    assert read.rates == {"scores": [0.66667, "Infinity"]}
 
 
 @pytest.mark.parametrize("length", [0, 1, 3])
@@ -118,4 +120,4 @@ def test_results_are_small_and_all_of_use():
     said = "".join(path.read_text() for path in [*pages, *(ROOT / "benchmarks").glob("*.py")])
     for path in files:
         assert path.stem in STUDIES or f"results/{path.name}" in said, path.name
-        assert json.loads(path.read_text())
+        assert json.loads(path.read_text(), parse_constant=lambda _: 1 / 0)  # strict JSON

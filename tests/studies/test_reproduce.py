@@ -9,7 +9,7 @@ from overtone.errors import ConfigError
 from studies import reproduce as reproduce_module
 from studies import tune
 from studies.archive import Archive
-from studies.reproduce import reproduce
+from studies.reproduce import _write_json, reproduce
 from studies.study import Comparison, Study, Training, Untrained
 
 RECIPE = "kuramoto-sivashinsky-mini"
@@ -160,3 +160,9 @@ def test_a_packaged_model_is_taken_as_it_is(folder, monkeypatch):
     found = reproduce_module._candidate(training, folder)
     assert (found.name, found.model.patches) == ("flexible", (4, 8, 16))
     assert reproduce_module._run_of(replace(training, packaged=False), folder).parent.name == "runs"
+
+
+def test_scores_of_trials_that_blew_up_are_strict_json(tmp_path):
+    _write_json(tmp_path / "rates.json", {"scores": {"0.1": float("inf")}})
+    text = (tmp_path / "rates.json").read_text()
+    assert json.loads(text, parse_constant=lambda _: 1 / 0) == {"scores": {"0.1": "Infinity"}}

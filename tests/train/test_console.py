@@ -2,6 +2,7 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
 from overtone.train.console import Display, duration
@@ -14,6 +15,22 @@ def test_plain_lines_elsewhere_than_on_a_terminal():
         display.show(10, "loss 0.25", rate=1.0)
         display.say("update [4] done")
     assert text.getvalue() == "10/10 loss 0.25 ETA 0:00:00\nupdate [4] done\n"
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_names_are_text_and_numbers_stay_whole_on_any_terminal(width):
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=width, color_system=None)
+    with Display(1000, 0, console, quiet=False) as display:
+        display.show(500, "[/x] \x1b[2Jgone  loss 0.1234  lr 0.00012", rate=1.0)
+        display.say("[/x] \x1b[2Jgone")
+    display.table("[/x]", [("folder", "[/x]\x1b[2Jgone"), ("best validation score", "0.1234")])
+    said = text.getvalue()
+    assert "\x1b[2Jgone" not in said
+    assert said.count(r"\x1b[2Jgone") == 3
+    for words in ("500/1000", "0.1234", "0.00012"):
+        assert words in said
+    assert "…" not in said
 
 
 def test_quiet_ranks_say_nothing():

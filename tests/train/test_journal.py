@@ -42,10 +42,17 @@ def test_a_strict_reader_forgives_the_last_line_only(tmp_path):
 
 def test_numbers_that_json_does_not_know_are_null(tmp_path):
     journal = Journal(tmp_path, PLAIN, update=0, name="run")
-    journal.write("valid", 1, {"vrmse": {"4": math.inf}, "rollout": math.nan})
+    journal.write("valid", 1, {"vrmse": {"4": math.inf}, "rollout": math.nan, "all": [math.inf]})
     journal.close()
     line = json.loads((tmp_path / "metrics.jsonl").read_text(), parse_constant=lambda _: 1 / 0)
-    assert (line["vrmse"]["4"], line["rollout"]) == (None, None)
+    assert (line["vrmse"]["4"], line["rollout"], line["all"]) == (None, None, [None])
+
+
+def test_lines_that_are_kept_become_strict_json(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"kind": "valid", "update": 1, "rollout": Infinity}\n')
+    Journal(tmp_path, PLAIN, update=1, name="run").close()
+    assert json.loads(path.read_text(), parse_constant=lambda _: 1 / 0)["rollout"] is None
 
 
 def test_tensorboard_gets_the_numbers(tmp_path):

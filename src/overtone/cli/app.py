@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from overtone.cli.data import app as data_app
 from overtone.cli.diagnose import diagnose
 from overtone.cli.evaluate import evaluate, report, rollout, theory
 from overtone.cli.train import train
-from overtone.errors import OvertoneError
+from overtone.errors import ConfigError, OvertoneError
+from overtone.guard.folders import claim
+from overtone.progress import Listing, Terminal
 from overtone.version import __version__
 
 app = typer.Typer(
@@ -61,15 +61,14 @@ def info(
     else:
         from overtone.report.figures.curves import training_curves
         from overtone.report.style import save
+        from overtone.train.folder import KIND
         from overtone.train.journal import describe
 
         rows = describe(run)
-        picture, _ = save(training_curves(run), run, "curves")
-        rows["curves"] = str(picture)
-    table = Table(show_header=False, box=None)
-    for name, value in rows.items():
-        table.add_row(name, value)
-    Console().print(table)
+        with claim(run, KIND, error=ConfigError).replacing() as place:
+            save(training_curves(run), place, "curves")
+        rows["curves"] = str(run / "curves.png")
+    Terminal().print(Listing(list(rows.items())))
 
 
 @app.command()

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from overtone.errors import DataError
-from overtone.progress import one_bar
+from overtone.guard.names import shown
+from overtone.progress import Listing, Terminal, one_bar
 
 if TYPE_CHECKING:
     from overtone.data.layout import Layout
@@ -44,17 +42,13 @@ def check(path: Folder) -> None:
     """Read every file in full and list what is wrong; exit code 1 if there are errors."""
     from overtone.data import check as run
 
-    console = Console()
+    console = Terminal()
     with one_bar("checking", console) as tick:
         findings = run(path, progress=tick)
     for finding in findings:
         colour = "red" if finding.severity == "error" else "yellow"
-        console.print(
-            f"[{colour}]{finding.severity}[/]  {escape(finding.file)}\n    "
-            f"{escape(finding.message)}",
-            soft_wrap=True,
-            highlight=False,
-        )
+        console.print(finding.severity, style=colour, end="")
+        console.print(f"  {shown(finding.file)}\n    {shown(finding.message)}", soft_wrap=True)
     errors = sum(finding.severity == "error" for finding in findings)
     console.print(f"{errors} errors, {len(findings) - errors} warnings")
     if errors:
@@ -69,7 +63,7 @@ def stats(
     """Compute stats.yaml in one pass over the training split."""
     from overtone.data import write_stats
 
-    console = Console()
+    console = Terminal()
     with one_bar("reading", console) as tick:
         target = write_stats(path, split, progress=tick)
     console.print(f"wrote {target}", soft_wrap=True)
@@ -86,9 +80,10 @@ def show(
     """Print what a dataset is and draw a few frames of it."""
     from overtone.report.figures.data import picture
 
-    console = Console()
+    console = Terminal()
     for table in tables(path):
         console.print(table)
+        console.print()
     picture(path, out, split=split, trajectory=trajectory, frames=frames)
     console.print(f"wrote {out}", soft_wrap=True)
 
@@ -126,7 +121,7 @@ def import_(
         seed=None if seed < 0 else seed,
         storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
     )
-    Console().print(f"wrote {out}; next: overtone data show {out}", soft_wrap=True)
+    Terminal().print(f"wrote {out}; next: overtone data show {out}", soft_wrap=True)
 
 
 @app.command()
@@ -160,7 +155,7 @@ def generate(
         build_system(system, grid=shape, **dict(zip(chosen, values, strict=True)))
         for values in product(*chosen.values())
     ]
-    console = Console()
+    console = Terminal()
     with one_bar("simulating", console) as tick:
         run(
             systems,
@@ -205,7 +200,7 @@ def _settings(entries: list[str]) -> dict[str, list[float]]:
     return settings
 
 
-def tables(path: str | Path) -> tuple[Table, Table]:
+def tables(path: str | Path) -> tuple[Listing, Listing]:
     """A table of what the dataset is, and one of its splits; only metadata are read."""
     from overtone.data.location import Location, find_files, find_splits, find_stats, hdf5_files
     from overtone.guard.limits import readable
@@ -217,23 +212,21 @@ def tables(path: str | Path) -> tuple[Table, Table]:
         groups = {"(no splits)": find_files(path, "train")}
     layouts = {name: [file.layout() for file in files] for name, files in groups.items()}
     first = next(layout for found in layouts.values() for layout in found)
-    about = Table(title=first.dataset_name, show_header=False)
-    for name, value in _facts(first, [x for found in layouts.values() for x in found]).items():
-        about.add_row(name, value)
-    about.add_row("statistics", "stats.yaml" if find_stats(path) else "none")
-    listing = Table(title="splits")
-    for column in ("split", "files", "trajectories", "frames each", "values"):
-        listing.add_column(column, justify="left" if column == "split" else "right")
-    for name, found in layouts.items():
-        frames = sorted({layout.num_steps for layout in found})
-        listing.add_row(
+    facts = _facts(first, [x for found in layouts.values() for x in found])
+    facts["statistics"] = "stats.yaml" if find_stats(path) else "none"
+    rows = [
+        (
             name,
             str(len(found)),
             str(sum(layout.num_trajectories for layout in found)),
-            " or ".join(map(str, frames)),
+            " or ".join(map(str, sorted({layout.num_steps for layout in found}))),
             readable(sum(map(_num_bytes, found))),
         )
-    return about, listing
+        for name, found in layouts.items()
+    ]
+    header = ("split", "files", "trajectories", "frames each", "values")
+    about = Listing(list(facts.items()), title=first.dataset_name)
+    return about, Listing(rows, header, "splits", texts=(0,))
 
 
 def _facts(first: Layout, layouts: Sequence[Layout]) -> dict[str, str]:
@@ -257,9 +250,9 @@ def _facts(first: Layout, layouts: Sequence[Layout]) -> dict[str, str]:
 
 
 def _listed(values: Sequence[Any]) -> str:
-    shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
     return (
-        ", ".join(shown) if len(shown) <= 4 else f"{shown[0]} … {shown[-1]} ({len(shown)} values)"
+        ", ".join(texts) if len(texts) <= 4 else f"{texts[0]} … {texts[-1]} ({len(texts)} values)"
     )
 
 

@@ -15,12 +15,16 @@ import torch
 from rich.console import Console
 
 from overtone.cli.evaluate import evaluate_into
-from overtone.errors import CheckpointError
+from overtone.errors import CheckpointError, DataError
 from overtone.evaluate import Candidate, load_candidate
-from overtone.evaluate.results import Results, Samples, require_own
-from overtone.files import replacing
+from overtone.evaluate.results import KIND, RESULTS, Results, Samples
+from overtone.guard.folders import claim
+from overtone.guard.limits import require_writable
 from overtone.models.storage import pretrained_folder, pretrained_names
+from overtone.progress import Terminal
 from overtone.report import overview
+from overtone.report.html import PAGE
+from overtone.report.style import save_as
 from overtone.train.config import DataConfig, change
 from overtone.train.recipes import DEVELOPED, recipe
 from overtone.train.run import data_folder
@@ -36,6 +40,7 @@ FIELD = "velocity_z"
 """The field that is drawn: a smooth one, in whose residual blocks are easy to see."""
 WINDOWS = 32
 """Next-step predictions for each patch."""
+PICTURE = "rollout.png"
 DPI = 160
 """Dots per inch of the picture, which is to be shown at half its size."""
 
@@ -44,15 +49,17 @@ def run(out: Path, *, steps: int, flows: int, seed: int) -> None:
     """Compare the packaged models and write report and picture.
 
     Args:
-        out: folder; files of an earlier demo are replaced.
+        out: folder; what an earlier demo wrote there is replaced, and nothing else.
         steps: length of the rollouts.
         flows: how many to simulate and predict.
         seed: of the flows; never that of the flows that were trained on.
     """
-    console = Console()
+    console = Terminal()
     # A second thread saves little with fields this small, and costs much on a busy machine.
     torch.set_num_threads(1)
-    require_own(out)
+    folder = claim(out, KIND, error=DataError)
+    folder.require_free(RESULTS, PAGE, PICTURE)
+    require_writable(out)
     candidates = [packaged(name) for name in MODELS]
     context = max(candidate.model.context for candidate in candidates)
     wanted = unseen_data(flows=flows, frames=DEVELOPED + context + steps, seed=seed)
@@ -72,8 +79,8 @@ def run(out: Path, *, steps: int, flows: int, seed: int) -> None:
         windows=WINDOWS,
         command=command,
     )
-    picture = _draw(results, samples, out / "rollout.png")
-    _tell(console, out / "report.html", picture, f"{data} --start {DEVELOPED} --steps {steps}")
+    picture = _draw(results, samples, folder.file(PICTURE))
+    _tell(console, out / PAGE, picture, f"{data} --start {DEVELOPED} --steps {steps}")
 
 
 def packaged(name: str) -> Candidate:
@@ -109,9 +116,7 @@ def unseen_data(*, flows: int, frames: int, seed: int) -> DataConfig:
 
 
 def _draw(results: Results, samples: Samples, path: Path) -> Path:
-    figure = overview(results, samples, SHOWN, FIELD)
-    with replacing(path) as scratch:
-        figure.savefig(scratch, format="png", dpi=DPI)
+    save_as(overview(results, samples, SHOWN, FIELD), path, DPI)
     return path
 
 
@@ -124,6 +129,4 @@ def _tell(console: Console, page: Path, picture: Path, data: str) -> None:
         "Try a schedule of your own next, it needs no training: "
         f"overtone evaluate {RECIPE}-csm {data} --schedule bursts:16:4:5+shift",
         soft_wrap=True,
-        highlight=False,
-        markup=False,
     )

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from overtone.cli.data import boundaries_of
 from overtone.errors import PatchError
-from overtone.progress import one_bar
+from overtone.guard.limits import require_writable, require_writable_file
+from overtone.progress import Terminal, one_bar
 
 Layout = Annotated[
     str,
@@ -54,8 +53,12 @@ def diagnose(
     from overtone.evaluate.diagnose import diagnose as run
 
     period = _patch(patch)
+    if json is not None:
+        require_writable_file(json)
+    if out is not None:
+        require_writable(out)
     chosen = split or (choose_split(pred) if is_well(pred) else None)
-    console = Console()
+    console = Terminal()
     with ExitStack() as stack:
         predicted = stack.enter_context(open_frames(pred, layout=layout or None, split=chosen))
         true = stack.enter_context(
@@ -70,9 +73,9 @@ def diagnose(
             boundaries=boundaries_of(boundary) if boundary else None,
             progress=tick,
         )
-    console.print(escape(case.diagnosis.sentence), soft_wrap=True, highlight=False)
+    console.print(case.diagnosis.sentence, soft_wrap=True)
     for note in case.diagnosis.notes:
-        console.print(f"[dim]note:[/] {escape(note)}", soft_wrap=True, highlight=False)
+        console.print(f"note: {note}", soft_wrap=True)
     written = []
     if json is not None:
         case.diagnosis.save(json)
@@ -82,7 +85,7 @@ def diagnose(
 
         written += draw(case, out)
     for path in written:
-        console.print(f"wrote {escape(str(path))}", soft_wrap=True, highlight=False)
+        console.print(f"wrote {path}", soft_wrap=True)
     if fail_on_artifact and case.diagnosis.found:
         raise typer.Exit(1)
 

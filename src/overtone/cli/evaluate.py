@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from overtone.errors import PARTIAL, DataError, OvertoneError
-from overtone.progress import one_bar
+from overtone.guard.folders import claim
+from overtone.guard.limits import require_writable, require_writable_file
+from overtone.guard.names import shown_lines
+from overtone.progress import Listing, Terminal, one_bar
 
 if TYPE_CHECKING:
     from overtone.evaluate import Candidate, Reading
@@ -77,7 +78,7 @@ def evaluate(
         out,
         candidates,
         data,
-        console=Console(),
+        console=Terminal(),
         report=report,
         schedules=schedule,
         steps=steps,
@@ -103,8 +104,11 @@ def evaluate_into(
 ) -> tuple[Results, Samples]:
     """Evaluate with a progress bar, save numbers and frames, print the table, write the report.
 
+    An earlier evaluation stays whole until the new one, with its report, is complete. Where there
+    is none, the numbers are in their place before anything is drawn.
+
     Args:
-        out: folder; what an earlier evaluation left there is replaced.
+        out: folder; what an earlier evaluation wrote there is replaced, and nothing else.
         candidates: the models.
         data: as for `WellFolder`.
         console: where to print.
@@ -114,26 +118,32 @@ def evaluate_into(
         options: as for `overtone.evaluate.evaluate`.
     """
     from overtone.evaluate import evaluate as measure
-    from overtone.evaluate.results import RESULTS, SAMPLES, require_own
+    from overtone.evaluate.results import KIND, RESULTS, SAMPLES, require_results
+    from overtone.report.html import PAGE, fill_report
     from overtone.report.tables import results_table
 
     def note(text: str) -> None:
         if notes:
-            console.print(f"note: {escape(text)}", highlight=False)
+            console.print(Text(shown_lines(f"note: {text}")))
 
-    require_own(out)
+    written = [RESULTS, SAMPLES, *([PAGE] if report else [])]
+    folder = claim(out, KIND, error=DataError)
+    require_results(out / RESULTS)
+    folder.require_free(*written)
+    require_writable(out)
     with one_bar("reading", console) as tick:
         results, samples = measure(candidates, data, progress=tick, note=note, **options)
-    results.save(out / RESULTS)
-    samples.save(out / SAMPLES)
     console.print(results_table(results))
-    written = [out / RESULTS, out / SAMPLES]
-    if report:
-        from overtone.report import write_report
-
-        with console.status("drawing the report"):
-            written.append(write_report(results, samples, out, curves=curves))
-    console.print(f"wrote {', '.join(map(str, written))}", soft_wrap=True, highlight=False)
+    first = not (out / RESULTS).exists()
+    for drawn in [False, True] if first and report else [report]:
+        with folder.replacing() as place:
+            results.save(place / RESULTS)
+            samples.save(place / SAMPLES)
+            if drawn:
+                with console.status("drawing the report", spinner="line"):
+                    fill_report(place, results, samples, curves=curves)
+    written = [out / name for name in written]
+    console.print(Text(shown_lines(f"wrote {', '.join(map(str, written))}")), soft_wrap=True)
     return results, samples
 
 
@@ -162,8 +172,9 @@ def rollout(
     from overtone.schedules import parse_schedule
 
     chosen = parse_schedule(schedule)
+    require_writable(out.parent)
     candidate = _load(model)
-    console = Console()
+    console = Terminal()
     with one_bar(f"{candidate.name}: {chosen}", console) as tick:
         written = write_predictions(
             candidate,
@@ -182,7 +193,7 @@ def rollout(
             coarsen=_coarsen(coarsen, candidate),
         )
     for note in written.notes:
-        console.print(f"note: {escape(note)}", soft_wrap=True, highlight=False)
+        console.print(f"note: {note}", soft_wrap=True)
     console.print(f"wrote {out}; next: overtone data check {out}", soft_wrap=True)
     if not written.complete:
         raise typer.Exit(PARTIAL)
@@ -207,21 +218,15 @@ def theory(
     from overtone.theory import ErrorModel
 
     chosen = parse_schedule(schedule)
+    require_writable_file(out)
     cells = _cells(shape, "shape")
     grid = (cells,) if isinstance(cells, int) else cells
     domain = Domain(grid, (1.0,) * len(grid), "periodic", ("any",))
     tokens = chosen.tokens(domain, steps)  # refuses patches that the grid can't hold
     model = ErrorModel(persistence=persistence, agreement=agreement)
     found = harmonics(chosen, steps, ndim=len(grid), model=model)
-    table = Table(
-        title=f"{chosen}, {steps} steps on {shape}: {tokens} tokens",
-        caption="E|e|² in units of what one step injects; f in cycles per cell",
-        box=SIMPLE_HEAD,
-    )
-    for column in ("f", "excited by", "steps", "coherence", "exponent", "peak E|e|²", "growth"):
-        table.add_column(column, justify="left" if column in ("excited by", "growth") else "right")
-    for harmonic in found:
-        table.add_row(
+    rows = [
+        (
             harmonic.label,
             harmonic.excited_by,
             str(harmonic.injections),
@@ -230,9 +235,18 @@ def theory(
             f"{harmonic.peak:.4g}",
             harmonic.kind,
         )
-    console = Console()
+        for harmonic in found
+    ]
+    table = Listing(
+        rows,
+        ("f", "excited by", "steps", "coherence", "exponent", "peak E|e|²", "growth"),
+        f"{chosen}, {steps} steps on {shape}: {tokens} tokens",
+        "E|e|² in units of what one step injects; f in cycles per cell",
+        texts=(0, 1, 6),
+    )
+    console = Terminal()
     console.print(table)
-    console.print(verdict(found), highlight=False)
+    console.print(verdict(found))
     console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
 
 
@@ -299,11 +313,12 @@ def report(
         raise DataError(
             f"'{results_dir}' has no results.json; give the folder that `overtone evaluate` wrote"
         )
+    require_writable(out or results_dir)
     results = Results.load(results_dir / "results.json")
     frames = results_dir / "samples.safetensors"
     samples = Samples.load(frames) if frames.exists() else None
     runs = {run.parent.name if run.is_file() else run.name: run for run in curves or []}
-    console = Console()
+    console = Terminal()
     if samples is None:
         console.print("no samples.safetensors: the report has no pictures of fields")
     page = write_report(results, samples, out or results_dir, curves=runs, animation=animate)

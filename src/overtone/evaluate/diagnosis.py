@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from overtone.evaluate.results import Record
+from overtone.evaluate.results import Cell, Number, Record
 from overtone.files import replacing
 
 AXES = "xyz"
@@ -33,8 +33,8 @@ class AxisPower(Record):
     """
 
     axis: str
-    wavenumber: tuple[float, ...]
-    power: tuple[float, ...]
+    wavenumber: tuple[Number, ...]
+    power: tuple[Number, ...]
 
 
 class Artifact(Record):
@@ -58,14 +58,14 @@ class Artifact(Record):
 
     period: tuple[int, ...]
     statistic: Sign
-    excess: float
-    p_value: float
-    share: float
-    contrast: float
-    exponent: float
-    excess_by_step: tuple[float, ...]
-    power_by_step: tuple[float, ...]
-    cell: list[Any]
+    excess: Number
+    p_value: Number
+    share: Number
+    contrast: Number
+    exponent: Number
+    excess_by_step: tuple[Number, ...]
+    power_by_step: tuple[Number, ...]
+    cell: Cell
 
 
 class Diagnosis(Record):
@@ -100,7 +100,7 @@ class Diagnosis(Record):
     periodic: tuple[bool, ...]
     samples: int
     steps: int
-    error_by_step: tuple[float, ...]
+    error_by_step: tuple[Number, ...]
     spectrum: tuple[AxisPower, ...]
     blow_up: int | None
     notes: tuple[str, ...]
@@ -109,7 +109,7 @@ class Diagnosis(Record):
     def save(self, path: str | Path) -> None:
         """Write JSON; the file is complete or absent."""
         with replacing(path) as scratch:
-            scratch.write_text(self.model_dump_json(indent=2) + "\n")
+            scratch.write_text(self.to_json(indent=2) + "\n")
 
 
 def describe(artifact: Artifact | None, tested: Sequence[int | tuple[int, ...]]) -> str:

@@ -3,40 +3,87 @@
 Every averaged number is an `Estimate`: its value over the trajectories and a 95 % interval by
 bootstrap over them. `Results.model_json_schema()` is the schema in JSON's own terms. `Samples` are
 frames of one trajectory, true and predicted, kept beside it for pictures and animations.
+
+JSON knows no infinity, so a number that is not finite is one of the texts "NaN", "Infinity" and
+"-Infinity". Files of older versions, which have these words without quotes, are read as well.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, WithJsonSchema, model_validator
 from torch import Tensor
 
 from overtone.domain import Domain
 from overtone.errors import DataError
 from overtone.files import replacing
+from overtone.guard.names import shown
 from overtone.metrics.confidence import bootstrap
 from overtone.schedules import Constant, Patch
 
 FORMAT = "overtone-results-1"
 RESULTS = "results.json"
+NO_UNICODE = re.compile("[\ud800-\udfff]")
+"""What Python has in the place of bytes that are no UTF-8."""
+
+Number = Annotated[
+    float,
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}),
+]
+"""A number, also one that is not finite."""
+Cell = list[Number] | list[list[Number]] | list[list[list[Number]]]
+"""Numbers over one to three axes."""
 
 
 class Record(BaseModel):
     """Base of all parts: immutable, and nothing that is not named here."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    def to_json(self, *, indent: int | None = None, digits: int | None = None) -> str:
+        """Strict JSON, which every reader of JSON can read.
+
+        Args:
+            indent: spaces of each level; all in one line without.
+            digits: of every number with a fraction; all by default.
+        """
+        separators = (",", ":") if indent is None else None
+        content = storable(self.model_dump(), digits)
+        return json.dumps(content, indent=indent, separators=separators, allow_nan=False)
+
+
+def storable(value: Any, digits: int | None = None) -> Any:
+    """The same plain data as JSON can hold it, which has no infinity and no bytes in texts.
+
+    Args:
+        value: plain data.
+        digits: of every number with a fraction; all by default.
+    """
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return value if digits is None else float(f"{value:.{digits}g}")
+    if isinstance(value, str):
+        return NO_UNICODE.sub(lambda found: shown(found[0]), value)
+    if isinstance(value, (list, tuple)):
+        return [storable(entry, digits) for entry in value]
+    if isinstance(value, dict):
+        return {storable(name): storable(entry, digits) for name, entry in value.items()}
+    return value
 
 
 class Estimate(Record):
     """A mean over trajectories and its 95 % bootstrap interval."""
 
-    value: float
-    low: float
-    high: float
+    value: Number
+    low: Number
+    high: Number
 
 
 def estimate(values: Tensor, *, seed: int = 0) -> Estimate:
@@ -68,7 +115,7 @@ class NextStep(Record):
     fields: dict[str, Estimate]
     tokens: int
     flops: int
-    seconds: float
+    seconds: Number
 
 
 class Harmonics(Record):
@@ -90,11 +137,11 @@ class Harmonics(Record):
 
     patch: int | tuple[int, ...]
     excess: tuple[Estimate, ...]
-    exponent: float
-    overall: float
-    p_value: float
-    share: float
-    cell: list[Any]
+    exponent: Number
+    overall: Number
+    p_value: Number
+    share: Number
+    cell: Cell
     worst_seams: tuple[Estimate, ...] = ()
 
 
@@ -110,11 +157,11 @@ class ResidualSpectrum(Record):
     """
 
     step: int
-    wavenumber: tuple[float, ...]
-    power: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    truth: tuple[float, ...]
+    wavenumber: tuple[Number, ...]
+    power: tuple[Number, ...]
+    low: tuple[Number, ...]
+    high: tuple[Number, ...]
+    truth: tuple[Number, ...]
 
 
 class Run(Record):
@@ -152,7 +199,7 @@ class Run(Record):
     physics: dict[str, tuple[Estimate, ...]]
     tokens: int
     flops: int
-    seconds: float
+    seconds: Number
     blow_up: int | None = None
 
     @model_validator(mode="before")
@@ -217,17 +264,6 @@ class Data(Record):
     domain: dict[str, Any]
 
 
-def _rounded(value: Any) -> Any:
-    """Plain data with five digits of every float; counts stay what they are."""
-    if isinstance(value, float):
-        return float(f"{value:.5g}")
-    if isinstance(value, list):
-        return [_rounded(entry) for entry in value]
-    if isinstance(value, dict):
-        return {key: _rounded(entry) for key, entry in value.items()}
-    return value
-
-
 class Results(Record):
     """The whole of `results.json`."""
 
@@ -246,9 +282,7 @@ class Results(Record):
             path: the file.
             compact: five digits of every number and no indentation: a quarter of the bytes.
         """
-        text = self.model_dump_json(indent=None if compact else 2)
-        if compact:
-            text = json.dumps(_rounded(json.loads(text)), separators=(",", ":"))
+        text = self.to_json(digits=5) if compact else self.to_json(indent=2)
         with replacing(path) as scratch:
             scratch.write_text(text + "\n")
 
@@ -256,24 +290,26 @@ class Results(Record):
     def load(cls, path: str | Path) -> Results:
         """Read what `save` wrote."""
         try:
-            return cls.model_validate_json(Path(path).read_text())
+            return cls.model_validate_json(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValidationError, UnicodeDecodeError) as error:
             raise DataError(
                 f"'{path}' can't be read as results of `overtone evaluate`: {error}"
             ) from error
 
 
-def require_own(out: Path) -> None:
-    """Refuse a folder whose files are not ours to replace, before hours are spent."""
-    if out.exists() and not out.is_dir():
-        raise DataError(f"'{out}' is a file; expected a folder for the results")
-    if (out / RESULTS).exists():
+KIND = "results"
+"""What the marker of a folder with results says; see `guard.folders`."""
+
+
+def require_results(path: Path) -> None:
+    """Refuse a results.json that somebody has put in the place of ours; there may be none."""
+    if path.exists():
         try:
-            Results.load(out / RESULTS)
+            Results.load(path)
         except DataError:
             raise DataError(
-                f"'{out / RESULTS}' exists and is not from `overtone evaluate`; it is left alone. "
-                "Choose another folder with --out"
+                f"'{path}' exists and is not from `overtone evaluate`; it is left alone. Choose "
+                "another folder with --out"
             ) from None
 
 
@@ -298,6 +334,7 @@ class Samples:
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file; it is complete or absent."""
+        from safetensors import SafetensorError
         from safetensors.torch import save_file
 
         keys = list(self.predictions)
@@ -305,9 +342,15 @@ class Samples:
             f"prediction_{i}": self.predictions[key] for i, key in enumerate(keys)
         }
         about = {"domain": self.domain.to_dict(), "steps": self.steps, "keys": keys}
+        text = json.dumps(storable(about), allow_nan=False)
+        tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
         with replacing(path) as scratch:
-            tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-            save_file(tensors, scratch, metadata={"about": json.dumps(about)})
+            try:
+                save_file(tensors, scratch, metadata={"about": text})
+            except SafetensorError as error:  # the library's word for whatever the disk says
+                raise DataError(
+                    f"'{path}' can't be written: {error}; make room there, or choose another folder"
+                ) from error
 
     @classmethod
     def load(cls, path: str | Path) -> Samples:

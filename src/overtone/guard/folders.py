@@ -23,7 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from overtone.errors import OvertoneError
-from overtone.files import is_scratch, remove_folder, replacing, replacing_folder
+from overtone.files import (
+    is_scratch,
+    remove_folder,
+    replacing,
+    replacing_files,
+    replacing_folder,
+)
 from overtone.guard.locks import LOCK
 from overtone.guard.names import shown
 from overtone.version import __version__
@@ -67,6 +73,19 @@ class Folder:
             mark(self.path, self.kind, (*listed, escape(name)), self.settings)
         return self.path / name
 
+    @contextmanager
+    def replacing(self) -> Iterator[Path]:
+        """A temporary folder whose files move into this one, all together, if all goes well.
+
+        If one of them would replace a file that is not ours, none is moved.
+        """
+        with replacing_files(self.path, self._places) as scratch:
+            yield scratch
+
+    def _places(self, names: Sequence[str]) -> list[Path]:
+        self.require_free(*names)
+        return [self.file(name) for name in names]
+
     def require_free(self, *names: str) -> None:
         """Refuse names of files that are there and are not ours, or lie outside; see `file`."""
         marker = _marker(self.path)
@@ -91,9 +110,9 @@ def claim(
     """Make a folder ours, or go on with one that is, and leave alone whatever else is in it.
 
     Args:
-        path: made if it is not there.
+        path: the folder; made, like its marker, when there is something to list.
         kind: what it holds.
-        files: names that will be written; others can be added by `Folder.file`.
+        files: names that will be written; others are added by `Folder.file`.
         settings: what the content depends on; a folder of other settings is refused.
         error: the exception to raise.
     """
@@ -102,12 +121,11 @@ def claim(
         raise error(f"'{path}' is a file; expected a folder")
     require_same(path, kind, settings, error=error)
     found = _marker(path)
-    path.mkdir(parents=True, exist_ok=True)
     folder = Folder(path, kind, settings=settings, error=error)
     for name in files:
         inside(path, name, error=error)
     listed = found.files if found else ()
-    if found is None or not {*files} <= {*listed}:
+    if not {*files} <= {*listed}:
         mark(path, kind, (*listed, *files), settings)
     return folder
 

@@ -1,7 +1,8 @@
-"""How much may be asked of this machine: an estimate first, then a refusal with both numbers.
+"""What may be asked of this machine: an estimate first, then a refusal with both numbers.
 
 What is about to be allocated or written is compared with what there is. The limit on memory can be
-set: `OVERTONE_MAX_MEMORY=8GB`.
+set: `OVERTONE_MAX_MEMORY=8GB`. Where nothing can be written, that is said before anything is
+computed.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from overtone.errors import DataError, OvertoneError
 
@@ -56,6 +59,37 @@ def require_disk(
             f"{what} takes {readable(needed)}, but only {readable(free)} are free where "
             f"'{folder}' is; ask for less, or choose another folder"
         )
+
+
+def require_writable(folder: str | Path, *, error: type[OvertoneError] = DataError) -> None:
+    """Refuse a folder in which no file can be made; what was made to find out is removed again.
+
+    Args:
+        folder: it need not exist yet.
+        error: the exception to raise.
+    """
+    folder = Path(folder)
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=folder, prefix=".writable-", suffix=".tmp"):
+            pass
+    except OSError as reason:
+        raise error(
+            f"nothing can be written to '{folder}': {reason.strerror or reason}. Nothing was "
+            "computed; choose another folder"
+        ) from reason
+    finally:
+        for place in missing:
+            with suppress(OSError):  # it was never made, or somebody else has filled it
+                place.rmdir()
+
+
+def require_writable_file(path: str | Path, *, error: type[OvertoneError] = DataError) -> None:
+    """Refuse a file that can't be made, or whose name a folder has; see `require_writable`."""
+    if Path(path).is_dir():
+        raise error(f"'{path}' is a folder; expected the name of a file")
+    require_writable(Path(path).parent, error=error)
 
 
 def available_memory() -> int | None:

@@ -2,8 +2,8 @@
 
 A name is data. `file_name` lets it become a part of a path only if it can lead nowhere else;
 `shown` writes it so that a terminal prints it instead of obeying it. What else would interpret it
-is told not to where it is used: rich by `markup=False` or its `escape`,
-matplotlib by `drawn`, HTML by `html.escape`.
+is told not to where it is used: rich by `progress.Terminal`, matplotlib by `drawn`, HTML by
+`html.escape`.
 """
 
 from __future__ import annotations

@@ -5,23 +5,25 @@
     out/figures/        every figure as PNG and SVG
     out/rollout.gif     truth against two predictions
 
-In the page everything that a user or a file named is escaped. Pictures are embedded; what does not
+All of it is complete, or as it was before. In the page everything that a user or a file named is
+escaped. Pictures are embedded; what does not
 fit into `MAX_BYTES` is named instead of shown.
 """
 
 from __future__ import annotations
 
 import base64
+import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 from overtone.domain import Domain
-from overtone.errors import require_one_of
-from overtone.evaluate.results import FORMAT, Results, Samples
-from overtone.files import replacing
+from overtone.errors import DataError, require_one_of
+from overtone.evaluate.results import FORMAT, KIND, RESULTS, Results, Samples
+from overtone.guard.folders import claim
+from overtone.guard.names import shown
 from overtone.report.figures.animation import animate, telling_pair
 from overtone.report.gallery import drawings
 from overtone.report.series import domain_of
@@ -29,10 +31,12 @@ from overtone.report.style import DPI, save
 from overtone.report.summary import sentences
 from overtone.report.tables import Table, tables
 
+PAGE = "report.html"
 MAX_BYTES = 9_000_000
 """Size of all embedded pictures together, as text."""
 MAX_GIF = 2_000_000
 """Bytes of a GIF that is shown in the page; a larger one is left out."""
+FIGURES = "figures"
 ANIMATIONS = ("gif", "mp4", "none")
 TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".gif": "image/gif", ".mp4": "video/mp4"}
 
@@ -67,21 +71,44 @@ def write_report(
     Args:
         results: of an evaluation.
         samples: frames of one trajectory; without them there are no panels and no animation.
-        out: folder; files of an earlier report are replaced.
+        out: folder; what an earlier report wrote there is replaced, and nothing else.
         curves: name of a model -> `metrics.jsonl` of its training.
         animation: `"gif"`, `"mp4"` or `"none"`.
     """
     require_one_of(animation, ANIMATIONS, "animation")
-    out = Path(out)
+    folder = claim(out, KIND, error=DataError)
+    there = _are_at(folder.path / RESULTS, results)
+    folder.require_free(PAGE, *([] if there else [RESULTS]))
+    with folder.replacing() as place:
+        fill_report(place, results, samples, curves=curves, animation=animation)
+        if not there:
+            results.save(place / RESULTS)
+    return folder.path / PAGE
+
+
+def _are_at(path: Path, results: Results) -> bool:
+    """Whether a file holds these results already."""
+    try:
+        return Results.load(path).to_json() == results.to_json()
+    except DataError:
+        return False
+
+
+def fill_report(
+    place: Path,
+    results: Results,
+    samples: Samples | None,
+    *,
+    curves: Mapping[str, Path] | None = None,
+    animation: str = "gif",
+) -> None:
+    """Write page and pictures into an empty folder; arguments are those of `write_report`."""
     pictures = [
-        *_draw(results, samples, out, curves or {}),
-        *_animation(results, samples, out, animation),
+        *_draw(results, samples, place, curves or {}),
+        *_animation(results, samples, place, animation),
     ]
-    results.save(out / "results.json")
     text = page(results, sentences(results), tables(results), pictures)
-    with replacing(out / "report.html") as scratch:
-        scratch.write_text(text, encoding="utf-8")
-    return out / "report.html"
+    (place / PAGE).write_text(text, encoding="utf-8")
 
 
 def page(
@@ -137,7 +164,7 @@ def _draw(
     results: Results, samples: Samples | None, out: Path, curves: Mapping[str, Path]
 ) -> Iterator[Picture]:
     for drawing in drawings(results, samples, curves):
-        files = save(drawing.figure, out / "figures", drawing.name)
+        files = save(drawing.figure, out / FIGURES, drawing.name)
         width, height = (round(DPI * inches) for inches in drawing.figure.get_size_inches())
         yield Picture(files, drawing.title, drawing.caption, drawing.alt, (width, height))
 
@@ -164,6 +191,11 @@ def _animation(
             f"Animation of the true and the predicted {field}.",
             size,
         )
+
+
+def escape(text: str) -> str:
+    """A text as HTML, in elements and attributes: no tags, and no characters that can't be seen."""
+    return html.escape(shown(text))
 
 
 def _items(lines: Iterable[str]) -> str:
@@ -227,8 +259,8 @@ def _row(table: Table, i: int, row: Sequence[str]) -> str:
     cells = []
     for j, value in enumerate(row):
         kind = ' class="name"' if j < table.num_names else ""
-        shown = f"<strong>{escape(value)}</strong>" if (i, j) in table.best else escape(value)
-        cells.append(f"<td{kind}>{shown}</td>")
+        text = f"<strong>{escape(value)}</strong>" if (i, j) in table.best else escape(value)
+        cells.append(f"<td{kind}>{text}</td>")
     return f"<tr>{''.join(cells)}</tr>"
 
 
@@ -245,14 +277,19 @@ def _figures(pictures: Sequence[Picture]) -> Iterable[str]:
 
 def _figure(number: int, picture: Picture, image: str | None) -> str:
     missing = "<p>Left out to keep this page small; see the file.</p>"
-    files = ", ".join(f"{path.parent.name}/{path.name}" for path in picture.files)
-    shown = f'<div class="scroll card" tabindex="0">{image}</div>' if image else missing
+    files = ", ".join(_place(path) for path in picture.files)
+    content = f'<div class="scroll card" tabindex="0">{image}</div>' if image else missing
     return f"""<figure id="figure-{number}">
 <h3>{escape(picture.title)}</h3>
-{shown}
+{content}
 <figcaption><strong>Figure {number}.</strong> {escape(picture.caption)}
 <span class="files">{escape(files)}</span></figcaption>
 </figure>"""
+
+
+def _place(path: Path) -> str:
+    """A file's name beside the page."""
+    return f"{FIGURES}/{path.name}" if path.parent.name == FIGURES else path.name
 
 
 def _embedded(picture: Picture, path: Path) -> str:

@@ -12,7 +12,8 @@ import functools
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -24,9 +25,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from overtone.errors import OvertoneError
+from overtone.errors import OvertoneError, require_one_of
 from overtone.evaluate.results import Results
 from overtone.files import replacing
+from overtone.guard.names import drawn, shown
 from overtone.schedules import Constant, Patch
 
 DPI = 110
@@ -119,10 +121,19 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
     @functools.wraps(draw)
     def inside(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with matplotlib.rc_context(RC):
+        with matplotlib.rc_context(RC), any_script():
             return draw(*args, **kwargs)
 
     return inside
+
+
+@contextmanager
+def any_script() -> Iterator[None]:
+    """Draw names in scripts that the font lacks as boxes, without a warning for each letter."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+        yield
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -171,12 +182,12 @@ def patch_name(patch: Patch) -> str:
 
 
 def text(name: str, limit: int = 40) -> str:
-    """A user's string for a figure: no mathematics, one line, not endless."""
-    name = re.sub(r"\s+", " ", name).strip()
+    """A user's string for a figure: no mathematics, one line, not endless, and never nothing."""
+    name = shown(re.sub(r"\s+", " ", name).strip()) or "(no name)"
     if len(name) > limit:
         name = f"{name[: limit - 1]}…"
     # matplotlib leaves out legend entries that begin with an underscore.
-    return (" " if name.startswith("_") else "") + name.replace("$", r"\$")
+    return (" " if name.startswith("_") else "") + drawn(name)
 
 
 def short(value: float, _: object = None) -> str:
@@ -230,13 +241,18 @@ def schedule_handles(schedules: Iterable[str], known: dict[str, Look]) -> list[L
 def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     """Write `name.png` and `name.svg`; each file is complete or absent."""
     paths = folder / f"{name}.png", folder / f"{name}.svg"
-    with matplotlib.rc_context(RC), warnings.catch_warnings():
-        # Names in scripts that the font lacks come out as boxes.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+    with matplotlib.rc_context(RC):
         for path in paths:
-            kind = path.suffix[1:]
-            metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
-            with replacing(path) as scratch:
-                figure.savefig(scratch, format=kind, dpi=DPI, metadata=metadata)
+            save_as(figure, path)
             figure.set_layout_engine("none")  # laid out once; doing it again takes as long
     return paths
+
+
+def save_as(figure: Figure, path: Path, dpi: int = DPI) -> None:
+    """Write one file, a PNG if its suffix says nothing else; it is complete or absent."""
+    kind = path.suffix[1:].lower() or "png"
+    # A date in the file would make two equal pictures differ.
+    metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
+    require_one_of(kind, figure.canvas.get_supported_filetypes(), f"the format of '{path}'")
+    with any_script(), replacing(path) as scratch:
+        figure.savefig(scratch, format=kind, dpi=dpi, metadata=metadata)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table as TerminalTable
-
 from overtone.evaluate.results import Estimate, Harmonics, Results, Run
+from overtone.progress import Listing
 from overtone.report.series import next_points, part_names, pool, series
 from overtone.report.style import patch_name, short
 from overtone.report.summary import interval, number, ranked
@@ -116,43 +114,20 @@ def artifact_table(results: Results) -> Table:
     return Table("Grid artifacts", header, tuple(rows))
 
 
-def results_table(results: Results) -> TerminalTable:
+def results_table(results: Results) -> Listing:
     """One row for each schedule of each model."""
     data = results.data
-    table = TerminalTable(
-        title=f"{data.name}, {data.split}: {data.trajectories} trajectories, {results.steps} steps",
-        caption="VRMSE: mean over trajectories, and its 95 % bootstrap interval" + _period(results),
-        box=SIMPLE_HEAD,
-        padding=0,
-        pad_edge=False,
-        show_edge=False,
-    )
-    left = ("model", "schedule")
-    numbers = (
-        "next\nstep",
-        "VRMSE\n10",
-        "VRMSE\nall",
-        "exc.\ndB",
-        "seams\ndB",
-        "worst\ndB",
-        "tokens",
-        "s",
-    )
+    header = ["model", "schedule", "next\nstep", "VRMSE\n10", "VRMSE\nall", "exc.\ndB",
+              "seams\ndB", "worst\ndB", "tokens", "s"]  # fmt: skip
     lost = any(run.blow_up for model in results.models for run in model.runs)
-    for column in (*left, *numbers, *(("blow-up",) if lost else ())):
-        if column in left:
-            table.add_column(column, min_width=len(column), overflow="fold")
-        else:
-            table.add_column(column, justify="right", no_wrap=True)
     names = [model.name for model in results.models]
+    rows = []
     for model in results.models:
-        name = model.name
-        if names.count(name) > 1:
-            name = f"{name} (seed {model.seed})"
+        seed = f" (seed {model.seed})" if names.count(model.name) > 1 else ""
         first = {str(Constant(s.patch)): f"{s.vrmse.value:.4f}" for s in model.next_step}
         for run in model.runs:
-            table.add_row(
-                name,
+            row = (
+                model.name + seed,
                 run.schedule,
                 first.get(run.schedule, ""),
                 _with_interval(run.vrmse_10),
@@ -162,7 +137,13 @@ def results_table(results: Results) -> TerminalTable:
                 _seconds(run.seconds),
                 *([f"step {run.blow_up}" if run.blow_up else ""] if lost else []),
             )
-    return table
+            rows.append(row)
+    return Listing(
+        rows,
+        [*header, "blow-up"] if lost else header,
+        f"{data.name}, {data.split}: {data.trajectories} trajectories, {results.steps} steps",
+        "VRMSE: mean over trajectories, and its 95 % bootstrap interval" + _period(results),
+    )
 
 
 def _part_table(

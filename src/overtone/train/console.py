@@ -7,10 +7,16 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column
+from rich.text import Text
+
+from overtone.guard.names import shown, shown_lines
+from overtone.progress import Listing
 
 PLAIN_EVERY = 10.0
 """Seconds between two plain lines."""
+WIDE = 120
+"""Columns of a terminal below which the bar is left out: the numbers need the place."""
 
 
 class Display:
@@ -28,14 +34,14 @@ class Display:
         self._last = time.monotonic()
         self._live: Progress | None = None
         if console.is_terminal and not quiet:
+            wide = console.width >= WIDE
             self._live = Progress(
-                TextColumn("training"),
-                BarColumn(),
+                *((TextColumn("training"), BarColumn()) if wide else ()),
                 TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-                TimeElapsedColumn(),
+                *((TimeElapsedColumn(),) if wide else ()),
                 TextColumn("ETA"),
                 TimeRemainingColumn(),
-                TextColumn("{task.fields[text]}"),
+                TextColumn("{task.fields[text]}", markup=False, table_column=Column()),
                 console=console,
                 speed_estimate_period=120,  # updates at different patches take different times
             )
@@ -64,7 +70,7 @@ class Display:
             rate: of `done`, per second.
         """
         if self._live is not None:
-            self._live.update(self._task, completed=done, text=text)
+            self._live.update(self._task, completed=done, text=shown(text))
         elif time.monotonic() - self._last > PLAIN_EVERY or done >= self.total:
             self._last = time.monotonic()
             left = max(self.total - done, 0) / rate if rate else 0
@@ -73,16 +79,13 @@ class Display:
     def say(self, text: str) -> None:
         """A line that stays."""
         if not self.quiet:
-            self.console.print(text, soft_wrap=True, highlight=False, markup=False)
+            self.console.print(Text(shown_lines(text)), soft_wrap=True)
 
     def table(self, title: str, rows: list[tuple[str, str]]) -> None:
         """A small table of names and values."""
         if self.quiet:
             return
-        table = Table(title=title, show_header=False, title_justify="left")
-        for row in rows:
-            table.add_row(*row)
-        self.console.print(table)
+        self.console.print(Listing(rows, title=title))
 
 
 def duration(seconds: float) -> str:

@@ -50,7 +50,8 @@ class Journal:
             update: how many updates were made.
             values: numbers, texts, or mappings of them.
         """
-        self._file.write(json.dumps(plain({"kind": kind, "update": update, **values})) + "\n")
+        line = plain({"kind": kind, "update": update, **values})
+        self._file.write(json.dumps(line, allow_nan=False) + "\n")
         self._file.flush()
         numbers = {f"{kind}/{name}": x for name, x in _flat(values) if isinstance(x, (int, float))}
         if self._board is not None:
@@ -72,6 +73,8 @@ def plain(value: Any) -> Any:
     """The same with None for numbers that are not finite, which JSON does not know."""
     if isinstance(value, Mapping):
         return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -98,7 +101,9 @@ def _cut(path: Path, update: int) -> None:
         return
     kept = [line for line in read_journal(path) if line["update"] <= update]
     with replacing(path) as scratch:
-        scratch.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        scratch.write_text(
+            "".join(json.dumps(plain(line), allow_nan=False) + "\n" for line in kept)
+        )
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Any:

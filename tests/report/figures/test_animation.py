@@ -77,6 +77,19 @@ def test_an_mp4_has_a_frame_for_each_step(make_samples, tmp_path):
     assert seconds == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("kind", ["gif", "mp4"])
+def test_a_full_disk_keeps_the_old_animation_and_names_it(make_samples, tmp_path, full_disk, kind):
+    if kind == "mp4":
+        pytest.importorskip("imageio_ffmpeg")
+    path = tmp_path / f"rollout.{kind}"
+    path.write_text("old")
+    samples = make_samples(keys=[("csm", "16")], steps=(1, 2))
+    with full_disk(2000), pytest.raises(OSError, match="rollout") as caught:
+        animate(samples, [("csm", "16")], path)
+    assert caught.value.filename == str(path)
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])
+
+
 def test_without_the_video_extra_the_error_says_what_to_do(make_samples, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(OvertoneError, match=r"overtone\[video\]"):

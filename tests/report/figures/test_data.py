@@ -1,5 +1,6 @@
 """Frames of a dataset: which are drawn, where, on which scales."""
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -9,6 +10,7 @@ from matplotlib.colors import LogNorm
 import overtone as ot
 from overtone.data import FieldSpec, Header, write_well
 from overtone.report.figures.data import MAX_CHANNELS, picture, trajectory_frames
+from overtone.report.style import save_as
 
 NAMES = ("a", "b", "c")
 
@@ -53,6 +55,21 @@ def test_one_axis_is_drawn_over_space_and_time():
         assert drawn.get_extent() == [0, 9 * 0.25, 0, 7 / 4]
         assert (axes.get_xlabel(), axes.get_ylabel()) == ("t", "x")
     assert bars(figure) == ["a", "b"]
+
+
+@pytest.mark.parametrize("shape", [(8,), (8, 8)])
+def test_names_are_text(shape, tmp_path):
+    hostile, said = "$\\oops$\x1b[2J模🙂", r"\$\oops\$\x1b[2J模🙂"
+    values, domain = make(shape, fields=(hostile, "_b"))
+    figure = trajectory_frames(values, domain, (hostile, "_y")[: len(shape)], 1)
+    assert bars(figure) == [said, " _b"]
+    save_as(figure, tmp_path / "x.svg")
+    assert "\x1b" not in (tmp_path / "x.svg").read_text()
+    header = Header("walk", shape, (1.0,) * len(shape), "periodic", 0.1)
+    write_well(tmp_path / "a.hdf5", {"u": np.zeros((1, 2, *shape), np.float32)}, header)
+    with h5py.File(tmp_path / "a.hdf5", "r+") as file:
+        file.attrs["dataset_name"] = hostile
+    assert picture(tmp_path / "a.hdf5", tmp_path / "x.png").exists()
 
 
 def test_a_channel_has_one_scale_for_all_times_that_fits_its_signs():

@@ -112,3 +112,14 @@ def test_two_files_that_are_equal_for_equal_findings(tmp_path):
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
     again, _ = draw(given, tmp_path / "other")
     assert png.read_bytes() == again.read_bytes()
+
+
+def test_names_are_text(tmp_path):
+    given = case((16, 16), (8, 8))
+    diagnosis = given.diagnosis.model_copy(update={"sentence": "$\\oops$\x1b[2J in 模🙂"})
+    given = Case(diagnosis, "$\\oops$\x1b[2J模🙂", given.step, given.residual)
+    figure = diagnosis_figure(given)
+    assert figure.get_suptitle() == r"\$\oops\$\x1b[2J in 模🙂"
+    assert panels(figure)[0].get_title() == r"Residual of \$\oops\$\x1b[2J模🙂, step 5"
+    _, drawing = draw(given, tmp_path)
+    ElementTree.parse(drawing)

@@ -12,7 +12,9 @@ from studies.page.markdown import (
     bold,
     change,
     change_column,
+    code,
     estimates,
+    literal,
     lowest,
     name_columns,
     over_10,
@@ -115,3 +117,14 @@ def test_lengths_are_named(make_source):
     short, long = make_source(steps=6), make_source(steps=40)
     assert (all_steps([short]), ten_steps([short])) == ("all 6 steps", "6 steps")
     assert (all_steps([short, long]), ten_steps([long])) == ("all steps", "10 steps")
+
+
+def test_names_are_text_and_no_markup(make_source, make_trained):
+    """Tags, links, bars, backticks and characters that can't be seen."""
+    hostile = "<script>a|b[x](y)\x1b[2J`"
+    source = make_source([make_trained(hostile)])
+    text = table(rollout_rows([source], {}), name_columns(rollout_rows([source], {})))
+    assert r"| &lt;script>a\|b[x]\(y)\x1b[2J` |" in text
+    assert code("a`b\x1b") == r"`` a`b\x1b ``"
+    assert code("4-8-16") == "`4-8-16`"
+    assert literal("p < 0.01 and [0.1, 0.2] (x)") == "p < 0.01 and [0.1, 0.2] (x)"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,11 @@ from overtone.files import replacing
 from overtone.report.figures.panels import Key, Scene, draw_images, draw_lines, scene
 from overtone.report.figures.scales import visible
 from overtone.report.series import series
-from overtone.report.style import RC, assign
+from overtone.report.style import RC, any_script, assign
 from overtone.schedules import Constant, Cycle, Schedule, parse_schedule
 
 DPI = 80
+NO_VIDEO = "ffmpeg can't write the video; the disk may be full"
 
 
 def animate(
@@ -60,11 +63,11 @@ def animate(
 
 def frames(whole: Scene) -> Iterator[np.ndarray]:
     """Pictures `(height, width, 3)` of all steps of a scene, on its common scale."""
-    with matplotlib.rc_context(RC):
+    with matplotlib.rc_context(RC), any_script():
         figure, update = stage(whole)
     canvas = FigureCanvasAgg(figure)
     for i, step in enumerate(whole.steps):
-        with matplotlib.rc_context(RC):
+        with matplotlib.rc_context(RC), any_script():
             update(i)
             figure.suptitle(f"{whole.when(step)} (of {whole.steps[-1]} steps)", fontsize=10)
             canvas.draw()
@@ -123,10 +126,18 @@ def _write_mp4(path: Path, pictures: Iterator[np.ndarray], fps: int) -> None:
     writer = imageio_ffmpeg.write_frames(
         str(path), (width, height), fps=fps, macro_block_size=2, output_params=["-f", "mp4"]
     )
-    writer.send(None)
-    for picture in (first, *pictures):
-        writer.send(np.ascontiguousarray(picture[:height, :width]))
-    writer.close()
+    sent = 0
+    try:
+        writer.send(None)
+        for picture in chain([first], pictures):
+            writer.send(np.ascontiguousarray(picture[:height, :width]))
+            sent += 1
+        writer.close()
+        kept, _ = imageio_ffmpeg.count_frames_and_secs(str(path))
+    except (OSError, RuntimeError) as error:
+        raise OSError(errno.EIO, NO_VIDEO, str(path)) from error
+    if kept != sent:  # on a full disk, the program ends without a word
+        raise OSError(errno.EIO, NO_VIDEO, str(path))
 
 
 def telling_pair(results: Results, samples: Samples) -> list[Key]:

@@ -22,6 +22,7 @@ from matplotlib.lines import Line2D
 from overtone.domain import per_axis
 from overtone.evaluate.diagnosis import AXES
 from overtone.evaluate.results import Results
+from overtone.guard.names import shown
 from overtone.report.figures.steps import drawable, grid_of_panels, shown_patches
 from overtone.report.series import Series, domain_of, evenly_chosen, model_names, series
 from overtone.report.style import (
@@ -170,7 +171,7 @@ def _draw_spectra(axes: Axes, own: Sequence[Series], step: int, known: dict[str,
         k, power = np.array(spectrum.wavenumber), np.array(spectrum.power)
         keep = (k > 0) & (power > 0) & np.isfinite(power)
         look = known[s.schedule].curve(int(keep.sum()), first=index)
-        axes.plot(k[keep], power[keep], gid=f"residual {s.schedule}", **look)
+        axes.plot(k[keep], power[keep], gid=shown(f"residual {s.schedule}"), **look)
         low, high = (np.array(bound)[keep] for bound in (spectrum.low, spectrum.high))
         axes.fill_between(k[keep], low, high, color=look["color"], alpha=0.12, linewidth=0)
     if not pairs:

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from overtone.errors import DataError
+from overtone.guard.names import shown
 from overtone.report.figures.steps import VRMSE
 from overtone.report.style import (
     WIDE,
@@ -122,7 +123,7 @@ def _draw_losses(axes: Axes, train: list[dict[str, Any]], known: dict[str, Look]
         axes.plot(*points[::every].T, ".", color=look.colour, markersize=2, alpha=0.25)
         bins = np.array_split(points, min(NUM_BINS, len(points)))
         means = np.array([part.mean(axis=0) for part in bins])
-        axes.plot(*means.T, gid=f"loss {patch}", **look.curve(len(means), first=index))
+        axes.plot(*means.T, gid=shown(f"loss {patch}"), **look.curve(len(means), first=index))
     fit_scale(axes, "y", [loss for r in train for loss in r["losses"].values()])
 
 
@@ -138,7 +139,7 @@ def _draw_errors(axes: Axes, valid: list[dict[str, Any]], known: dict[str, Look]
         points = [(r["update"], r["vrmse"][patch]) for r in valid if patch in r["vrmse"]]
         if points:
             style = look.curve(len(points), first=index)
-            axes.plot(*zip(*points, strict=True), gid=f"valid {patch}", **style)
+            axes.plot(*zip(*points, strict=True), gid=shown(f"valid {patch}"), **style)
     fit_scale(axes, "y", [value for r in valid for value in r["vrmse"].values()])
 
 

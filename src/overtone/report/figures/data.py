@@ -12,10 +12,9 @@ from torch import Tensor
 from overtone.data.well import WellFolder
 from overtone.domain import Domain
 from overtone.errors import DataError
-from overtone.files import replacing
 from overtone.report.figures.scales import field_look, flat
 from overtone.report.series import evenly_chosen
-from overtone.report.style import DPI, new_figure
+from overtone.report.style import new_figure, save_as, text
 
 MAX_CHANNELS = 8
 """Channels that are drawn."""
@@ -39,9 +38,9 @@ def picture(
     values = torch.cat([window.fields, rest])
     data.close()
     figure = trajectory_frames(values, data.domain, data.layouts[0].axes, frames)
-    figure.suptitle(f"{data.layouts[0].dataset_name}: {split}, trajectory {trajectory}")
-    with replacing(out) as scratch:
-        figure.savefig(scratch, dpi=DPI, format=out.suffix[1:] or "png")
+    name = text(data.layouts[0].dataset_name, 80)
+    figure.suptitle(f"{name}: {text(split)}, trajectory {trajectory}")
+    save_as(figure, out)
     return out
 
 
@@ -77,12 +76,12 @@ def _draw_frames(values: np.ndarray, domain: Domain, axes: tuple[str, ...], coun
         for panel, step in zip(row, steps, strict=True):
             image = values[step, channel].T
             panel.imshow(image, origin="lower", extent=(0, length, 0, height), **look)
-            panel.set(xlabel=axes[0], ylabel=axes[1])
+            panel.set(xlabel=text(axes[0]), ylabel=text(axes[1]))
             panel.locator_params(axis="x", nbins=3)
             panel.label_outer()
             if channel == 0:
                 panel.set_title(f"t = {step * domain.dt:g}", fontsize=10)
-        figure.colorbar(row[0].images[0], ax=row, label=field, shrink=0.9)
+        figure.colorbar(row[0].images[0], ax=row, label=text(field), shrink=0.9)
     return figure
 
 
@@ -97,6 +96,6 @@ def _draw_space_time(values: np.ndarray, domain: Domain, axis: str) -> Figure:
         image = panel.imshow(
             values[:, channel].T, origin="lower", aspect="auto", extent=extent, **look
         )
-        panel.set(xlabel="t", ylabel=axis)
-        figure.colorbar(image, ax=panel, label=field)
+        panel.set(xlabel="t", ylabel=text(axis))
+        figure.colorbar(image, ax=panel, label=text(field))
     return figure

@@ -11,11 +11,23 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
+from overtone.errors import DataError
 from overtone.evaluate.diagnose import Case
 from overtone.evaluate.diagnosis import AXES, Artifact, Diagnosis
-from overtone.files import replacing
+from overtone.evaluate.results import KIND
+from overtone.guard.folders import claim
+from overtone.guard.names import drawn
 from overtone.metrics.spectrum import envelope
-from overtone.report.style import BLUE, GREEN, SIGNED_COLOURS, SIZE_COLOURS, VERMILION, new_figure
+from overtone.report.style import (
+    BLUE,
+    GREEN,
+    SIGNED_COLOURS,
+    SIZE_COLOURS,
+    VERMILION,
+    new_figure,
+    save_as,
+    text,
+)
 
 # Dashes tell the axes apart in greyscale.
 COLOURS = (BLUE, VERMILION, GREEN)
@@ -32,14 +44,13 @@ ACROSS = 64
 
 
 def draw(case: Case, folder: str | Path) -> tuple[Path, Path]:
-    """Write `diagnosis.png` and `diagnosis.svg` into a folder."""
+    """Write `diagnosis.png` and `diagnosis.svg` into a folder; others' files are left alone."""
+    own = claim(folder, KIND, error=DataError)
+    own.require_free("diagnosis.png", "diagnosis.svg")
     figure = diagnosis_figure(case)
-    paths = Path(folder) / "diagnosis.png", Path(folder) / "diagnosis.svg"
+    paths = own.file("diagnosis.png"), own.file("diagnosis.svg")
     for path in paths:
-        with replacing(path) as scratch:
-            # A date in the file would make two equal pictures differ.
-            metadata = {"Date": None} if path.suffix == ".svg" else None
-            figure.savefig(scratch, dpi=120, format=path.suffix[1:], metadata=metadata)
+        save_as(figure, path, dpi=120)
     return paths
 
 
@@ -52,7 +63,7 @@ def diagnosis_figure(case: Case) -> Figure:
     _draw_spectrum(panels[0, 1], diagnosis)
     _draw_cell(figure, panels[1, 0], diagnosis.artifact)
     _draw_growth(panels[1, 1], diagnosis)
-    figure.suptitle("\n".join(textwrap.wrap(diagnosis.sentence, 105)), fontsize=11)
+    figure.suptitle("\n".join(textwrap.wrap(drawn(diagnosis.sentence), 105)), fontsize=11)
     return figure
 
 
@@ -60,7 +71,7 @@ def _draw_residual(figure: Figure, axes: Any, case: Case) -> None:
     """The last frame's residual, or its size where signs are random; of 3D the middle slice."""
     artifact, values = case.diagnosis.artifact, case.residual
     label, signed = "(predicted − true) / std of the truth", True
-    title = f"Residual of {case.field}, step {case.step}"
+    title = f"Residual of {text(case.field)}, step {case.step}"
     if artifact is not None and artifact.statistic == "energy":
         values = envelope(values, case.diagnosis.periodic).sqrt()
         label, signed = "size of the residual, all scales equally loud", False

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from overtone.evaluate.results import Estimate, Results
+from overtone.guard.names import shown
 from overtone.report.figures.steps import VRMSE, reach
 from overtone.report.series import next_points, series
 from overtone.report.style import (
@@ -116,7 +117,8 @@ def _draw_point(axes: Axes, point: Point, x: float, look: Look, model: int) -> N
     axes.errorbar(
         [x], [point.error.value], yerr=reach([point.error]), color=look.colour, capsize=3,
         elinewidth=1.2, linestyle="", marker=MARKERS[model % len(MARKERS)], markersize=8,
-        markerfacecolor="white" if look.hollow else look.colour, gid=f"{point.model} {point.name}",
+        markerfacecolor="white" if look.hollow else look.colour,
+        gid=shown(f"{point.model} {point.name}"),
     )  # fmt: skip
     if len(point.seeds) > 1:
         axes.plot([x] * len(point.seeds), point.seeds, "_", color=look.colour, markersize=7)

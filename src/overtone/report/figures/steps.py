@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch as Swatch
 
 from overtone.evaluate.results import Estimate, Harmonics, Results, Run
+from overtone.guard.names import shown
 from overtone.report.series import Series, domain_of, evenly_chosen, part_names, series
 from overtone.report.style import (
     WIDE,
@@ -293,7 +294,7 @@ def _draw_bars(
         estimates = [_estimate(s, band) for band in bands]
         values = np.array([e.value for e in estimates])
         places = np.arange(len(bands)) - 0.4 + (i + 0.5) * width
-        axes.bar(places, values, 0.92 * width, gid=s.schedule, **_fill(known[s.schedule]))
+        axes.bar(places, values, 0.92 * width, gid=shown(s.schedule), **_fill(known[s.schedule]))
         axes.errorbar(
             places, values, yerr=reach(estimates), fmt="none", ecolor="black",
             elinewidth=1, capsize=2,

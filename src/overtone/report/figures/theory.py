@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from overtone.domain import per_axis
-from overtone.files import replacing
 from overtone.schedules import Constant, Patch, Schedule
 from overtone.theory import (
     PHASE_LOCKED,
@@ -139,10 +138,10 @@ def verdict(found: Sequence[Harmonic]) -> str:
 
 def draw(found: Sequence[Harmonic], schedule: Schedule, out: str | Path) -> Path:
     """Write the picture of `growth_figure` to a file."""
+    from overtone.report.style import save_as
+
     path = Path(out)
-    figure = growth_figure(found, schedule)
-    with replacing(path) as scratch:
-        figure.savefig(scratch, dpi=130, format=path.suffix[1:] or "png")
+    save_as(growth_figure(found, schedule), path, dpi=130)
     return path
 
 
@@ -156,7 +155,7 @@ def growth_figure(found: Sequence[Harmonic], schedule: Schedule) -> Figure:
     # Harmonics are also told without a picture, and importing matplotlib takes long.
     import matplotlib
 
-    from overtone.report.style import FIELD_COLOURS, new_figure
+    from overtone.report.style import FIELD_COLOURS, new_figure, text
 
     colours = matplotlib.colormaps[FIELD_COLOURS]
     waves = [harmonic for harmonic in found if any(harmonic.frequency)] or list(found)
@@ -186,7 +185,9 @@ def growth_figure(found: Sequence[Harmonic], schedule: Schedule) -> Figure:
     right.set_xticks(range(len(waves)), [harmonic.label for harmonic in waves], rotation=60)
     right.set(xlabel="harmonic (cycles per cell)", yscale="log", ylim=limits)
     right.set_ylabel("peak of E|e|², and its exponent of growth")
-    figure.suptitle(f"Schedule {schedule}: growth of patch harmonics in the linear error model")
+    figure.suptitle(
+        f"Schedule {text(str(schedule))}: growth of patch harmonics in the linear error model"
+    )
     return figure
 
 
