@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,7 +106,7 @@ def main(commands: typer.Typer | None = None) -> None:
     debug = "--debug" in sys.argv
     with lasting_streams() as lost, warnings.catch_warnings():
         if not debug:
-            warnings.showwarning = _warn
+            warnings.showwarning = partial(_warn, set())
         code = _run(commands or app, debug)
         if code == 0 and (reason := lost()):
             code = _fail(f"error: the output is incomplete: {reason}. All else was done", 2)
@@ -152,6 +153,9 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning as one line, without the place in the code."""
-    typer.echo(shown_lines(f"warning: {message}"), err=True)
+def _warn(said: set[str], message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning as one line, without the place in the code; what was said is not said again."""
+    text = shown_lines(f"warning: {message}")
+    if text not in said:
+        said.add(text)
+        typer.echo(text, err=True)

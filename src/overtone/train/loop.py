@@ -273,8 +273,14 @@ class Trainer:
             self._keep("last", found)
         if journal is not None:
             seconds = time.monotonic() - began
-            values = {"vrmse": found.vrmse, "rollout": found.rollout, "patches": progress.patches}
-            journal.write("valid", progress.update, {**values, "validation_seconds": seconds})
+            values = {
+                "vrmse": found.vrmse,
+                "rollout": found.rollout,
+                "rollout_steps": self.config.valid.rollout_steps,
+                "patches": progress.patches,
+                "validation_seconds": seconds,
+            }
+            journal.write("valid", progress.update, values)
         errors = "  ".join(f"{patch}: {error:.4f}" for patch, error in found.vrmse.items())
         cycle = "" if found.rollout is None else f"  cycle: {found.rollout:.4f}"
         mark = "  (best so far)" if better else ""

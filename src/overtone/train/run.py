@@ -217,6 +217,7 @@ def _prepare(
 
 def make_model(config: ModelConfig, domain: Domain) -> Model:
     """The untrained model of a configuration."""
+    other: dict[str, Any] = dict(config.other)
     if config.is_baseline:
         if config.name not in BASELINES:
             known = [*PROCESSORS, "cvit", *BASELINES]
@@ -224,7 +225,7 @@ def make_model(config: ModelConfig, domain: Domain) -> Model:
                 f"there is no model '{config.name}'{suggest(config.name, known)}; model.name is "
                 f"one of {', '.join(known)}"
             )
-        options = {"size": config.size, **config.other}
+        options = {"size": config.size, **other}
         return create(config.name, domain=domain, context=config.context, **options)
     common: dict[str, Any] = {
         "domain": domain,
@@ -234,7 +235,7 @@ def make_model(config: ModelConfig, domain: Domain) -> Model:
         "context": config.context,
     }
     if config.name == "cvit":
-        return build_cvit(**common, **config.other)
+        return build_cvit(**common, **other)
     return build(config.name, **common, **config.options())
 
 
