@@ -56,6 +56,10 @@ class TrainingDiverged(OvertoneError):
     """A loss or a gradient turned non-finite; the last good checkpoint is kept."""
 
 
+class TrainingStopped(OvertoneError):
+    """The system ended a run: memory, disk or a process was lost; the last checkpoint is kept."""
+
+
 def require_one_of(
     value: object,
     known: Iterable[str],

@@ -6,8 +6,11 @@ import time
 from types import TracebackType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+from overtone.guard.names import shown
 
 PLAIN_EVERY = 10.0
 """Seconds between two plain lines."""
@@ -79,9 +82,9 @@ class Display:
         """A small table of names and values."""
         if self.quiet:
             return
-        table = Table(title=title, show_header=False, title_justify="left")
-        for row in rows:
-            table.add_row(*row)
+        table = Table(title=escape(shown(title)), show_header=False, title_justify="left")
+        for name, value in rows:
+            table.add_row(name, escape(shown(value)))
         self.console.print(table)
 
 

@@ -12,7 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import os
 import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,13 +28,21 @@ from torch import Tensor
 from overtone.baselines.registry import BASELINES, create
 from overtone.data import WellFolder
 from overtone.domain import Domain
-from overtone.errors import ConfigError, suggest
+from overtone.errors import (
+    CheckpointError,
+    ConfigError,
+    OvertoneError,
+    TrainingStopped,
+    refusal,
+    suggest,
+)
 from overtone.files import cache_dir, replacing
+from overtone.guard.limits import require_memory
 from overtone.models.base import Model
 from overtone.models.cvit import build_cvit
 from overtone.models.emulator import build
 from overtone.models.processors import PROCESSORS
-from overtone.models.storage import load_folder
+from overtone.models.storage import load_folder, load_weights
 from overtone.normalize import change_share, typical_pace
 from overtone.progress import one_bar
 from overtone.solvers.datasets import build_system, generate
@@ -41,16 +53,25 @@ from overtone.train.draws import Share
 from overtone.train.journal import SUMMARY, Journal, plain
 from overtone.train.loop import Parts, Trainer, update_flops
 from overtone.train.parallel import Ranks, ranks
+from overtone.train.state import require_state, state_forms
 from overtone.train.validate import Validator, evenly_spaced
 from overtone.version import machine
 
 PACE_WINDOWS = 64
 """Windows by which the pace of the fields is measured."""
 
-# What may differ when a run is resumed: how long it lasts and what is measured, not what it does.
+# What may differ when a run is resumed: how long it lasts, what is measured and where it runs. And
+# the size of its steps, which is what to change where it diverged: the optimizer's moments hold on,
+# and nothing that is drawn depends on the past. Whatever else makes another model or another aim.
 FREE = ("train.updates", "train.max_", "train.device", "train.threads", "train.compile",
         "data.workers", "data.path", "valid.", "save.", "log.", "parallel.",
-        "train.accumulate", "train.checkpoint_activations")  # fmt: skip
+        "train.accumulate", "train.checkpoint_activations",
+        "optimizer.lr", "optimizer.schedule", "optimizer.warmup", "optimizer.final",
+        "optimizer.clip", "optimizer.weight_decay", "train.batch")  # fmt: skip
+LOCAL = ("data.path", "data.workers", "train.device", "train.threads")
+"""What may differ between the ranks of a run."""
+CROWD = 64
+"""Threads, or processes, that any machine can bear; more than that only four for each processor."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +93,7 @@ def train(
     *,
     resume: bool = False,
     overwrite: bool = False,
+    allow_other_data: bool = False,
     console: Console | None = None,
 ) -> Outcome:
     """Train a model, or go on where an interrupted run stopped.
@@ -81,41 +103,109 @@ def train(
         folder: of the run.
         resume: go on from the newest complete checkpoint, if there is one.
         overwrite: remove an earlier run of that folder.
+        allow_other_data: resume on other data than before; it is noted in the run.
         console: where to print.
     """
     folder, console = Path(folder), console or Console()
+    _require_bearable("train.threads", config.train.threads or 0)
+    _require_bearable("data.workers", config.data.workers)
     if config.train.threads is not None:
         torch.set_num_threads(config.train.threads)
     with ranks(config.train.device) as own:
-        return _train(config, folder, own, resume, overwrite, console)
+        return _train(config, folder, own, resume, overwrite, allow_other_data, console)
 
 
 def _train(
-    config: RunConfig, folder: Path, own: Ranks, resume: bool, overwrite: bool, console: Console
+    config: RunConfig,
+    folder: Path,
+    own: Ranks,
+    resume: bool,
+    overwrite: bool,
+    allow_other_data: bool,
+    console: Console,
 ) -> Outcome:
     """One rank's part. Whatever uses the ranks' connections ends with this call, before they do."""
+    settings = _flat(config.model_dump(mode="json"))
+    alike = {key: value for key, value in settings.items() if key not in LOCAL}
+    own.require_alike(alike, "Start all of them with the same settings")
     Share(config.train.batch, config.train.accumulate, own.rank, own.world)
     if config.train.precision == "fp16" and config.parallel.strategy != "ddp" and own.world > 1:
         raise ConfigError("train.precision=fp16 works with parallel.strategy=ddp; use bf16")
+    parts = _prepare(config, folder, own, console)  # before anything is written
+    changed = _changed(config, folder) if resume else {}
     checkpoint = _open_folder(config, folder, own, resume, overwrite, console)
-    trainer = _prepare(config, folder, own, checkpoint, console)
+    if resume:
+        checkpoint = _restore_model(config, parts, checkpoint, console)
+    if checkpoint is not None:
+        changed |= _other_data(parts, checkpoint, allow_other_data)
+    with _ending_well(Checkpoints(folder, own)):
+        trainer = Trainer(config, parts, checkpoint)
+        status, display = _run(trainer, changed, console)
+        if own.first:
+            _summarise(trainer, status, folder)
+            display.table(f"{config.recipe}: {status}", _rows(trainer, folder))
+    return Outcome(status, folder)
+
+
+def _run(trainer: Trainer, changed: Mapping[str, Any], console: Console) -> tuple[str, Display]:
+    """Train, with a journal and a display on the first rank; how it ended, and the display."""
+    config, own, folder = trainer.config, trainer.parts.ranks, trainer.parts.folder
+    update = trainer.progress.update
     journal = None
     if own.first:
-        journal = Journal(folder, config.log, update=trainer.progress.update, name=folder.name)
+        journal = Journal(folder, config.log, update=update, name=folder.name)
     budget = config.train
     by_updates = (budget.max_minutes, budget.max_cpu_minutes, budget.max_flops) == (None,) * 3
     total = config.num_updates if by_updates else 1000
-    start = trainer.progress.update if by_updates else int(trainer.done * total)
+    start = update if by_updates else int(trainer.done * total)
     try:
         with Display(total, start, console, quiet=not own.first) as display:
-            status = trainer.run(journal, display)
+            if journal is not None and changed:
+                journal.write("resume", update, {"changed": changed})
+                for name, values in changed.items():
+                    display.say(f"changed: {name} was {values['before']}, is {values['now']}")
+            return trainer.run(journal, display), display
     finally:
         if journal is not None:
             journal.close()
-    if own.first:
-        _summarise(trainer, status, folder)
-        display.table(f"{config.recipe}: {status}", _rows(trainer, folder))
-    return Outcome(status, folder)
+
+
+@contextmanager
+def _ending_well(checkpoints: Checkpoints) -> Iterator[None]:
+    """Say of what the system did to a run where it can go on."""
+    try:
+        yield
+    except Exception as error:
+        text = str(error).rstrip()
+        if "in DataLoader worker process" in text:  # with the traceback of that process before it
+            kind, _, text = text.splitlines()[-1].rpartition("Error: ")
+            if isinstance(error, OvertoneError):
+                raise type(error)(text) from error
+            reason = f"a process that reads data failed: {kind}Error: {text}"
+        elif "DataLoader worker" in text:
+            reason = (
+                f"a process that reads data was ended from outside ({text}), perhaps because the "
+                "memory was used up; use fewer data.workers or a smaller train.batch"
+            )
+        else:
+            reason = "" if isinstance(error, OvertoneError) else refusal(error)
+        if not reason:
+            raise
+        found, _ = checkpoints.newest()
+        kept = f"'{found.path.name}' is intact" if found else "there is none yet"
+        raise TrainingStopped(
+            f"training stopped: {reason}. The last complete checkpoint: {kept}. --resume goes on"
+        ) from error
+
+
+def _require_bearable(name: str, number: int) -> None:
+    """Refuse more threads or processes than would leave a machine alive."""
+    most = max(CROWD, 4 * (os.cpu_count() or 1))
+    if number > most:
+        raise ConfigError(
+            f"{name} is {number}; this machine has {os.cpu_count()} processors, and at most {most} "
+            "are allowed. Choose about as many as there are processors"
+        )
 
 
 def _open_folder(
@@ -158,17 +248,31 @@ def _open_folder(
 
 def _require_same(config: RunConfig, before: RunConfig, folder: Path) -> None:
     """A resumed run must be the same run."""
-    old, new = _flat(before.model_dump()), _flat(config.model_dump())
     differing = [
-        f"{key}: {old.get(key)} before, {new.get(key)} now"
-        for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key) and not key.startswith(FREE)
+        f"{key}: {values['before']} before, {values['now']} now"
+        for key, values in _differences(before, config).items()
+        if not key.startswith(FREE)
     ]
     if differing:
         raise ConfigError(
             f"the run in '{folder}' was made with other settings ({'; '.join(differing)}); resume "
             "it with the same ones, or choose another --out"
         )
+
+
+def _changed(config: RunConfig, folder: Path) -> dict[str, Any]:
+    """What is not as it was when the run was last started: setting -> before and now."""
+    path = folder / "config.json"
+    return _differences(load_config(path), config) if path.exists() else {}
+
+
+def _differences(before: RunConfig, now: RunConfig) -> dict[str, Any]:
+    old, new = (_flat(config.model_dump(mode="json")) for config in (before, now))
+    return {
+        key: {"before": old.get(key), "now": new.get(key)}
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key)
+    }
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -179,25 +283,26 @@ def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _prepare(
-    config: RunConfig, folder: Path, own: Ranks, checkpoint: Checkpoint | None, console: Console
-) -> Trainer:
+def _prepare(config: RunConfig, folder: Path, own: Ranks, console: Console) -> Parts:
+    """Data and an untrained model, ready for training."""
     path = data_folder(config.data, own, console)
     data = read(config, path, "train", horizon=config.train.unroll)
+    windows = read(config, path, "valid", horizon=1)
+    source = {"train": _about(data), "valid": _about(windows)}
+    own.require_alike(_flat(source), "Let data.path be the same data for all of them")
+    part = Share(config.train.batch, config.train.accumulate, own.rank, own.world).size
+    _require_batch("train.batch", part, data)
+    _require_batch("valid.batch", min(config.valid.batch, config.valid.windows), windows)
     torch.manual_seed(config.train.seed)
     model = make_model(config.model, data.domain)
     if config.model.unit == "pace":
         model.pace.copy_(_pace(data))
-    if checkpoint is not None:
-        weights, saved = load_folder(checkpoint.path / "model")
-        _require_fields(saved, data.domain, path)
-        model.load_state_dict(weights)
     flops = update_flops(model, config)
     model.checkpoint_activations(config.train.checkpoint_activations)
     model.to(own.device)
     steps = config.valid.rollout_steps
     validator = Validator(
-        windows=read(config, path, "valid", horizon=1),
+        windows=windows,
         trajectories=read(config, path, "valid", horizon=steps) if steps else None,
         config=config.valid,
         ranks=own,
@@ -209,10 +314,91 @@ def _prepare(
             f"cells, {config.num_updates:,} updates of {config.train.batch} windows on "
             f"{own.world} x {own.device.type}",
             highlight=False,
+            markup=False,
             soft_wrap=True,
         )
-    parts = Parts(model, data, validator, flops, folder, own)
-    return Trainer(config, parts, checkpoint)
+    return Parts(model, data, validator, flops, folder, own, source)
+
+
+def _about(data: WellFolder) -> dict[str, Any]:
+    """What is kept of a split, to know it again."""
+    return {
+        "fingerprint": data.fingerprint(),
+        "trajectories": data.num_trajectories,
+        "cells": "x".join(map(str, data.layouts[0].shape)),
+    }
+
+
+def _require_batch(name: str, num: int, data: WellFolder) -> None:
+    """Refuse windows that memory can't hold at once."""
+    domain, frames = data.domain, data.context + data.horizon
+    values = num * frames * len(domain.fields) * math.prod(domain.shape)
+    require_memory(
+        values * data.dtype.itemsize,
+        f"{num:,} windows of {frames} frames at once",
+        f"choose a smaller {name}, or more parts (train.accumulate)",
+        error=ConfigError,
+    )
+
+
+def _restore_model(
+    config: RunConfig, parts: Parts, checkpoint: Checkpoint | None, console: Console
+) -> Checkpoint | None:
+    """Give the model a checkpoint's weights; those of an older one where the newest does not fit.
+
+    A run whose checkpoints are all damaged is not begun anew: what else it left would be lost.
+    """
+    model, own = parts.model, parts.ranks
+    checkpoints, reasons = Checkpoints(parts.folder, own), []
+    while checkpoint is not None:
+        try:
+            weights, saved = load_folder(checkpoint.path / "model")
+            _require_fields(saved, model.domain, parts.data.path)
+            require_state(checkpoint.state, [str(patch) for patch in model.patches])
+            checkpoint.require_tensors(state_forms(model, config.optimizer))
+            load_weights(model, weights, checkpoint.path / "model")
+        except CheckpointError as error:
+            reasons.append(f"'{checkpoint.path.name}' can't be used: {error}")
+            checkpoint, notes = checkpoints.newest(below=checkpoint.update)
+            reasons += notes
+        else:
+            break
+    if own.first and reasons and checkpoint is not None:
+        for text in (*reasons, f"resuming from update {checkpoint.update} instead"):
+            console.print(f"warning: {text}", soft_wrap=True, markup=False, highlight=False)
+    if checkpoint is None and checkpoints.any_complete():
+        reasons = reasons or checkpoints.newest()[1]
+        raise CheckpointError(
+            f"no checkpoint in '{checkpoints.folder}' can be used ({'; '.join(reasons)}). Bring "
+            "one back from a copy, or begin anew: --overwrite removes the run, --out chooses "
+            "another folder"
+        )
+    return checkpoint
+
+
+def _other_data(parts: Parts, checkpoint: Checkpoint, allowed: bool) -> dict[str, Any]:
+    """Splits that are not those of the checkpoint, before and now; refused unless allowed."""
+    before = checkpoint.state.get("data", {})
+    changed = {
+        f"{split} data": {"before": _said(before[split]), "now": _said(now)}
+        for split, now in parts.source.items()
+        if split in before and before[split].get("fingerprint") != now["fingerprint"]
+    }
+    if changed and not allowed:
+        texts = [f"{name}: {v['before']} before, {v['now']} now" for name, v in changed.items()]
+        raise ConfigError(
+            f"the run in '{parts.folder}' was trained on other data ({'; '.join(texts)}). Resume "
+            "it on the data that it began with, or add --allow-other-data"
+        )
+    return changed
+
+
+def _said(split: Mapping[str, Any]) -> str:
+    """A split in words."""
+    return (
+        f"{split.get('trajectories')} trajectories on {split.get('cells')} cells, fingerprint "
+        f"{str(split.get('fingerprint'))[:12]}"
+    )
 
 
 def make_model(config: ModelConfig, domain: Domain) -> Model:
@@ -288,7 +474,10 @@ def data_folder(
 
 
 def _require_fields(saved: dict[str, Any], domain: Domain, path: Path | str) -> None:
-    before = Domain(**saved.get("architecture", saved)["domain"])
+    try:
+        before = Domain(**saved.get("architecture", saved)["domain"])
+    except (LookupError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"its model has no domain: {error!r}") from error
     if before.fields != domain.fields or before.ndim != domain.ndim:
         raise ConfigError(
             f"the checkpoint was trained on the fields {before.fields} in {before.ndim}D, '{path}' "
