@@ -1,23 +1,38 @@
 """A run as a whole: what it writes, resuming, refusing."""
 
+import errno
 import io
 import json
+import os
+import shutil
 import signal
 import time
+from unittest.mock import Mock
 
+import h5py
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch.utils.data import get_worker_info
 
 import overtone as ot
 from overtone.baselines import Baseline, find
 from overtone.data import WellFolder
-from overtone.errors import ConfigError, OvertoneError
+from overtone.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    OvertoneError,
+    TrainingStopped,
+)
 from overtone.normalize import change_share, typical_pace
 from overtone.train.config import change, parse_pairs
-from overtone.train.journal import read_journal
+from overtone.train.journal import describe, read_journal
 from overtone.train.run import make_model, train
+from overtone.train.state import learning_rate
 
 QUIET = Console(file=io.StringIO())
 
@@ -89,6 +104,33 @@ def test_sigint_and_resume_give_the_weights_of_an_uninterrupted_run(
         for name in ("whole", "parts")
     )
     assert first == second
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_notice_to_all_processes_of_a_run_loses_nothing(small, start, tmp_path, number):
+    """As a terminal sends it when it is closed, and a scheduler when the time is up."""
+    config = small(data__workers=2, train__updates=2000, valid__every=2000, save__every=2000)
+    process = start(config, tmp_path / "run", group=True)
+    metrics = tmp_path / "run/metrics.jsonl"
+    while process.poll() is None and len(read_journal(metrics)) < 20:
+        time.sleep(0.02)
+    os.killpg(process.pid, number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    reached = json.loads((tmp_path / "run/summary.json").read_text())["update"]
+    assert (tmp_path / f"run/checkpoints/update-{reached:08d}/COMPLETE").is_file()
+
+
+@pytest.mark.slow
+def test_training_goes_on_when_nobody_listens(small, start, tmp_path):
+    process = start(small(log__every=1), tmp_path / "run")
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    assert json.loads((tmp_path / "run/summary.json").read_text())["status"] == "finished"
+    assert len(read_journal(tmp_path / "run/metrics.jsonl")) == 14
 
 
 def test_a_kill_in_the_middle_of_a_checkpoint_loses_nothing_before_it(small, start, tmp_path):
@@ -164,8 +206,266 @@ def test_a_resumed_run_may_last_longer_but_not_be_another(small, tmp_path):
     train(small(), tmp_path / "run", console=QUIET)
     longer = small(train__updates=14)
     assert train(longer, tmp_path / "run", resume=True, console=QUIET).status == "finished"
-    with pytest.raises(ConfigError, match=r"optimizer\.lr: 0\.004 before, 0\.002 now"):
-        train(small(optimizer__lr=2e-3), tmp_path / "run", resume=True, console=QUIET)
+    other = small(train__updates=14, train__loss="mse", model__width=8, optimizer__lr=1e-3)
+    named = (
+        r"settings \(model\.width: 16 before, 8 now; train\.loss: nmse before, mse now\); resume"
+    )
+    with pytest.raises(ConfigError, match=named):
+        train(other, tmp_path / "run", resume=True, console=QUIET)
+
+
+def test_a_resumed_run_may_take_other_steps_and_says_so(small, tmp_path):
+    train(small(train__updates=4), tmp_path / "run", console=QUIET)
+    text = io.StringIO()
+    changes = {"optimizer__lr": 1e-3, "optimizer__clip": None, "train__batch": 2}
+    config = small(train__updates=8, valid__rollout_steps=0, **changes)
+    train(config, tmp_path / "run", resume=True, console=Console(file=text, width=200))
+    assert "changed: optimizer.lr was 0.004, is 0.001\n" in text.getvalue()
+    lines = read_journal(tmp_path / "run/metrics.jsonl")
+    (noted,) = [line for line in lines if line["kind"] == "resume"]
+    assert noted["update"] == 4
+    assert noted["changed"] == {
+        "optimizer.clip": {"before": 1.0, "now": None},
+        "optimizer.lr": {"before": 0.004, "now": 0.001},
+        "train.batch": {"before": 4, "now": 2},
+        "train.updates": {"before": 4, "now": 8},
+        "valid.rollout_steps": {"before": 3, "now": 0},
+    }
+    rates = {line["update"]: line["lr"] for line in lines if line["kind"] == "train"}
+    assert rates[5] == learning_rate(config.optimizer, 0.5)
+    assert (
+        "at update 4 with other optimizer.clip, optimizer.lr"
+        in describe(tmp_path / "run")["resumed"]
+    )
+
+
+def test_an_unchanged_resume_is_not_noted(small, tmp_path):
+    train(small(train__updates=4), tmp_path / "run", console=QUIET)
+    before = (tmp_path / "run/metrics.jsonl").read_bytes()
+    train(small(train__updates=4), tmp_path / "run", resume=True, console=QUIET)
+    assert (tmp_path / "run/metrics.jsonl").read_bytes() == before
+
+
+def altered(waves, folder, change_file):
+    """A copy of the data in which each training file was changed."""
+    shutil.copytree(waves, folder)
+    for file in sorted((folder / "data/train").iterdir()):
+        change_file(file)
+    return str(folder)
+
+
+def amplify(file):
+    with h5py.File(file, "r+") as opened:
+        values = opened["t0_fields/u"]
+        values[...] = values[...] * 1.5
+
+
+def lose_the_second_file(file):
+    if "1" in file.stem[-3:]:
+        file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("change_file", "message"),
+    [
+        (amplify, "train data: 3 trajectories .* before, 3 trajectories .* now"),
+        pytest.param(
+            lose_the_second_file,
+            "train data: 3 trajectories .* before, 2 trajectories .* now",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_other_data_are_refused_or_noted(small, waves, tmp_path, change_file, message):
+    train(small(train__updates=4), tmp_path / "run", console=QUIET)
+    config = small(train__updates=6, data__path=altered(waves, tmp_path / "other", change_file))
+    with pytest.raises(ConfigError, match=rf"other data \({message}.*--allow-other-data"):
+        train(config, tmp_path / "run", resume=True, console=QUIET)
+    text = io.StringIO()
+    console = Console(file=text, width=300)
+    train(config, tmp_path / "run", resume=True, allow_other_data=True, console=console)
+    assert "changed: train data was 3 trajectories on 64 cells, fingerprint" in text.getvalue()
+    lines = read_journal(tmp_path / "run/metrics.jsonl")
+    (noted,) = [line for line in lines if line["kind"] == "resume"]
+    assert (noted["update"], "train data" in noted["changed"]) == (4, True)
+    assert "valid data" not in noted["changed"]
+    train(config, tmp_path / "run", resume=True, console=QUIET)  # they are its data now
+
+
+def test_the_same_data_elsewhere_are_the_same(small, waves, tmp_path):
+    train(small(train__updates=4), tmp_path / "run", console=QUIET)
+    moved = altered(waves, tmp_path / "moved", lambda _: None)
+    train(small(train__updates=4, data__path=moved), tmp_path / "run", resume=True, console=QUIET)
+
+
+def forge(folder, **changes):
+    """Change the state of a checkpoint as a version without seals would have written it."""
+    state = json.loads((folder / "state.json").read_text())
+    (folder / "state.json").write_text(json.dumps(state | changes))
+    (folder / "COMPLETE").write_text("")
+
+
+def test_a_checkpoint_that_does_not_fit_gives_way_to_the_one_before(small, tmp_path):
+    """And in the end to none: what the run left is not overwritten by a new start."""
+    config = small(train__updates=8)
+    train(config, tmp_path / "run", console=QUIET)
+    kept, checkpoints = weights(tmp_path / "run"), tmp_path / "run/checkpoints"
+    forge(checkpoints / "update-00000008", patches={"4": 4, "16": 4})
+    text = io.StringIO()
+    train(config, tmp_path / "run", resume=True, console=Console(file=text, width=300))
+    assert "'update-00000008' can't be used: its state" in text.getvalue()
+    assert "resuming from update 4 instead" in text.getvalue()
+    require_equal(kept, weights(tmp_path / "run"))
+    metrics = (tmp_path / "run/metrics.jsonl").read_bytes()
+    for update in (4, 8):
+        forge(checkpoints / f"update-{update:08d}", stale="never")
+    with pytest.raises(CheckpointError, match="no checkpoint in .* can be used .*--overwrite"):
+        train(config, tmp_path / "run", resume=True, console=QUIET)
+    for update in (4, 8):
+        (checkpoints / f"update-{update:08d}/state.json").write_text("[]")
+    with pytest.raises(CheckpointError, match="no checkpoint in .* is damaged"):
+        train(config, tmp_path / "run", resume=True, console=QUIET)
+    assert (tmp_path / "run/metrics.jsonl").read_bytes() == metrics
+
+
+@pytest.mark.slow
+def test_whatever_bit_is_flipped_the_run_ends_as_it_would_have(small, tmp_path):
+    config = small(train__updates=10, valid__every=10, optimizer__ema=0.9, save__keep=3)
+    train(config, tmp_path / "whole", console=QUIET)
+    shutil.copytree(tmp_path / "whole", tmp_path / "run")
+    shutil.rmtree(tmp_path / "run/checkpoints/update-00000010")
+    random = np.random.default_rng(0)
+    newest = tmp_path / "run/checkpoints/update-00000008"
+    for name in [file.relative_to(newest) for file in newest.rglob("*") if file.is_file()]:
+        for _ in range(4):
+            shutil.rmtree(tmp_path / "again", ignore_errors=True)
+            shutil.copytree(tmp_path / "run", tmp_path / "again")
+            file = tmp_path / "again/checkpoints" / newest.name / name
+            content = bytearray(file.read_bytes())
+            content[random.integers(len(content))] ^= 1 << random.integers(8)
+            file.write_bytes(content)
+            text = io.StringIO()
+            train(config, tmp_path / "again", resume=True, console=Console(file=text, width=300))
+            fallen = "resuming from update 4" in text.getvalue()
+            assert fallen == ("'update-00000008' is damaged" in text.getvalue())
+            require_equal(weights(tmp_path / "whole"), weights(tmp_path / "again"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train__threads": 100_000}, "train.threads is 100000; this machine has .* at most"),
+        ({"data__workers": 100_000}, "data.workers is 100000; this machine has .* at most"),
+        (
+            {"train__batch": 10**9},
+            "1,000,000,000 windows of 4 frames at once takes .* smaller train",
+        ),
+        ({"model__patches": [10**9]}, "1000000000"),
+        ({"model__context": 10**9}, "14 frames; context 1000000000"),
+        ({"valid__rollout_steps": 10**9}, "14 frames; context 3 and horizon 1000000000"),
+        ({"data__coarsen": 10**9}, "coarsen is 1000000000"),
+    ],
+    ids=lambda c: next(iter(c)) if isinstance(c, dict) else "",
+)
+def test_what_is_too_much_is_refused_before_anything_is_written(small, tmp_path, changes, message):
+    threads = torch.get_num_threads()
+    with pytest.raises(OvertoneError, match=message):
+        train(small(**changes), tmp_path / "run", console=QUIET)
+    assert not (tmp_path / "run").exists()
+    assert torch.get_num_threads() == threads
+
+
+def test_absurd_intervals_do_no_harm(small, tmp_path):
+    huge = dict.fromkeys(
+        ("valid__every", "valid__windows", "valid__batch", "valid__rollouts", "valid__patience",
+         "save__every", "save__keep", "log__every"), 10**9,
+    )  # fmt: skip
+    assert (
+        train(small(train__updates=2, **huge), tmp_path / "run", console=QUIET).status == "finished"
+    )
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device", "run/x")
+
+
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [
+        ("overtone.train.journal.Journal.write", FULL),
+        pytest.param("overtone.train.journal.Journal.close", FULL, marks=pytest.mark.slow),
+        ("overtone.train.loop.Trainer._keep", SafetensorError("IoError(kind: StorageFull)")),
+        pytest.param("overtone.train.run._summarise", FULL, marks=pytest.mark.slow),
+        pytest.param("overtone.train.journal._tensorboard", FULL, marks=pytest.mark.slow),
+    ],
+)
+def test_a_full_disk_ends_the_run_with_a_message_and_it_resumes(
+    small, tmp_path, monkeypatch, place, error
+):
+    config = small(train__updates=8, valid__every=6, log__tensorboard=True)
+    train(small(train__updates=4, valid__every=6), tmp_path / "run", console=QUIET)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, Mock(side_effect=error))
+        named = "training stopped: .*make room.*'update-0000000[48]' is intact. --resume goes on"
+        with pytest.raises(TrainingStopped, match=named):
+            train(config, tmp_path / "run", resume=True, console=QUIET)
+    assert train(config, tmp_path / "run", resume=True, console=QUIET).status == "finished"
+
+
+class Deadly(WellFolder):
+    """Data by which a process that reads it dies, or fails, at the tenth window."""
+
+    reads, raises = 0, None
+
+    def __getitem__(self, index):
+        self.reads += get_worker_info() is not None
+        if self.reads == 10:
+            if self.raises is not None:
+                raise self.raises
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (
+            None,
+            TrainingStopped,
+            "data was ended from outside .*Killed.*fewer data.workers.*--resume",
+        ),
+        (DataError("'x.hdf5' is spoilt"), DataError, "^'x.hdf5' is spoilt$"),
+        pytest.param(
+            OSError(5, "Input/output error"),
+            TrainingStopped,
+            "data failed: OSError: .Errno 5. Input",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_process_that_reads_data_may_die(small, tmp_path, monkeypatch, error, kind, message):
+    monkeypatch.setattr(Deadly, "raises", error)
+    with monkeypatch.context() as patch:
+        patch.setattr("overtone.train.run.WellFolder", Deadly)
+        with pytest.raises(kind, match=message):
+            train(small(data__workers=1, save__every=1), tmp_path / "run", console=QUIET)
+    assert train(small(), tmp_path / "run", resume=True, console=QUIET).status == "finished"
+
+
+def test_data_that_can_not_be_validated_by_cost_no_training(small, waves, tmp_path):
+    shutil.copytree(waves, tmp_path / "spoilt")
+    file = sorted((tmp_path / "spoilt/data/valid").iterdir())[0]
+    with h5py.File(file, "r+") as opened:
+        opened["t0_fields/u"][0, 3, 3] = float("nan")
+    config = small(data__path=str(tmp_path / "spoilt"), optimizer__ema=0.9)
+    with pytest.raises(DataError, match=rf"split 'valid': {file.name} trajectory 0 step 0"):
+        train(config, tmp_path / "run", console=QUIET)
+    text = io.StringIO()
+    whole = small(optimizer__ema=0.9)
+    options = {"resume": True, "allow_other_data": True}
+    train(whole, tmp_path / "run", **options, console=Console(file=text, width=200))
+    assert "resuming from update 6" in text.getvalue()
+    train(whole, tmp_path / "whole", console=QUIET)
+    require_equal(weights(tmp_path / "whole"), weights(tmp_path / "run"))
 
 
 def test_an_existing_run_is_refused_resumed_or_overwritten(small, tmp_path):
@@ -204,10 +504,6 @@ def test_data_with_other_fields_than_the_checkpoint(small, tmp_path):
 
 
 def test_a_nan_in_the_data_stops_the_run_and_is_named(small, waves, tmp_path):
-    import shutil
-
-    import h5py
-
     shutil.copytree(waves, tmp_path / "spoilt")
     file = sorted((tmp_path / "spoilt/data/train").iterdir())[0]
     with h5py.File(file, "r+") as opened:

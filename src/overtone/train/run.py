@@ -291,8 +291,9 @@ def _prepare(config: RunConfig, folder: Path, own: Ranks, console: Console) -> P
     source = {"train": _about(data), "valid": _about(windows)}
     own.require_alike(_flat(source), "Let data.path be the same data for all of them")
     part = Share(config.train.batch, config.train.accumulate, own.rank, own.world).size
-    _require_batch("train.batch", part, data)
-    _require_batch("valid.batch", min(config.valid.batch, config.valid.windows), windows)
+    _require_batch(part, data, "choose a smaller train.batch, or more parts (train.accumulate)")
+    at_once = min(config.valid.batch, config.valid.windows, len(windows))
+    _require_batch(at_once, windows, "choose a smaller valid.batch")
     torch.manual_seed(config.train.seed)
     model = make_model(config.model, data.domain)
     if config.model.unit == "pace":
@@ -329,14 +330,14 @@ def _about(data: WellFolder) -> dict[str, Any]:
     }
 
 
-def _require_batch(name: str, num: int, data: WellFolder) -> None:
+def _require_batch(num: int, data: WellFolder, advice: str) -> None:
     """Refuse windows that memory can't hold at once."""
     domain, frames = data.domain, data.context + data.horizon
     values = num * frames * len(domain.fields) * math.prod(domain.shape)
     require_memory(
         values * data.dtype.itemsize,
         f"{num:,} windows of {frames} frames at once",
-        f"choose a smaller {name}, or more parts (train.accumulate)",
+        advice,
         error=ConfigError,
     )
 
