@@ -13,7 +13,8 @@ from typing import Any
 from overtone.errors import OvertoneError
 from overtone.evaluate import evaluate, load_candidate
 from overtone.evaluate.results import Results
-from overtone.models.storage import find_model, load_model
+from overtone.guard.folders import claim
+from overtone.models.storage import KIND, find_model, load_model
 from overtone.train.config import GenerateConfig, RunConfig, load_config
 from overtone.train.journal import METRICS
 from overtone.train.run import data_folder
@@ -50,8 +51,9 @@ def package(run: Path, results: Results, label: str, name: str, out: Path) -> di
     model = load_model(run)
     weights = {key: tensor.half() for key, tensor in model.state_dict().items()}
     model.save(folder, weights=weights, training=load_candidate(run).training)
-    (folder / "README.md").write_text(card(name, config, results, found))
-    shutil.copyfile(run / METRICS, folder / METRICS)
+    packaged = claim(folder, KIND)
+    packaged.file("README.md").write_text(card(name, config, results, found))
+    shutil.copyfile(run / METRICS, packaged.file(METRICS))
     full, half = prove(find_model(run), config), prove(folder, config)
     for what, before in full["vrmse"].items():
         change = abs(half["vrmse"][what] / before - 1)

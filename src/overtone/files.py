@@ -7,6 +7,7 @@ import errno
 import glob
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -20,6 +21,8 @@ BLOCK = 1 << 20
 ABANDONED = 24 * 3600
 """Seconds after which an unfinished folder is no longer anybody's."""
 LINUX = sys.platform == "linux"
+SCRATCH = re.compile(r"\..+-([0-9a-f]{8}|replaced)\.tmp", re.DOTALL)
+"""What `_scratch` and `_aside` make."""
 
 
 @contextmanager
@@ -40,8 +43,20 @@ def replacing(path: str | Path) -> Iterator[Path]:
         scratch.unlink(missing_ok=True)
 
 
+def remove_folder(scratch: Path, path: Path) -> None:
+    """Remove what a folder was replaced by, or with: all of it.
+
+    Args:
+        scratch: the folder to remove.
+        path: the one that took its place, or was to.
+    """
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
 @contextmanager
-def replacing_folder(path: Path) -> Iterator[Path]:
+def replacing_folder(
+    path: Path, *, remove: Callable[[Path, Path], None] = remove_folder
+) -> Iterator[Path]:
     """A temporary, hidden folder beside `path`, renamed to it if all goes well.
 
     An older folder of that name stays until the new one is complete and on the disk, and goes only
@@ -50,21 +65,28 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     A process that is killed can't tidy up: its hidden folder stays. The next call for the same
     `path` removes those that nobody has touched for a day, so they don't pile up, and a process
     that is still writing keeps its own.
+
+    Args:
+        path: the folder.
+        remove: called with a folder that is no longer needed, and with `path`.
     """
     path = path.resolve()  # of a link, what it points to is replaced
     path.parent.mkdir(parents=True, exist_ok=True)
     restore_folder(path)
-    _remove_leftovers(path)
+    remove_leftovers(path, remove=remove)
     scratch = _scratch(path)
     scratch.mkdir()
     try:
         yield scratch
-        put_in_place(scratch, path)
+        put_in_place(scratch, path, remove=remove)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        if scratch.exists():
+            remove(scratch, path)
 
 
-def put_in_place(scratch: Path, path: Path) -> None:
+def put_in_place(
+    scratch: Path, path: Path, *, remove: Callable[[Path, Path], None] = remove_folder
+) -> None:
     """Give a finished folder its name, after all of it is on the disk; an older one there goes.
 
     Linux exchanges the two names in one step, so that there is a complete folder at `path` at any
@@ -74,6 +96,7 @@ def put_in_place(scratch: Path, path: Path) -> None:
     Args:
         scratch: the folder, beside `path`.
         path: its name from now on.
+        remove: called with the older one and `path`.
     """
     for entry in (*scratch.rglob("*"), scratch):
         _sync(entry)
@@ -82,7 +105,8 @@ def put_in_place(scratch: Path, path: Path) -> None:
     elif not _exchange(scratch, path):
         _exchange_in_steps(scratch, path)
     _sync(path.parent)
-    shutil.rmtree(scratch, ignore_errors=True)  # what had the name before
+    if scratch.exists():  # what had the name before
+        remove(scratch, path)
 
 
 def restore_folder(path: Path) -> None:
@@ -126,14 +150,35 @@ def _aside(path: Path) -> Path:
     return path.parent / f".{path.name}-replaced.tmp"
 
 
-def _remove_leftovers(path: Path) -> None:
-    """Remove what killed processes left of older folders and of unfinished ones."""
-    shutil.rmtree(_aside(path), ignore_errors=True)
+def remove_leftovers(
+    path: Path,
+    *,
+    remove: Callable[[Path, Path], None] = remove_folder,
+    after: float = ABANDONED,
+) -> None:
+    """Remove what killed processes left of older folders, or files, and of unfinished ones.
+
+    Args:
+        path: what they were to become.
+        remove: as for `replacing_folder`.
+        after: seconds for which nobody may have touched an unfinished one.
+    """
+    if _aside(path).is_dir() and path.exists():
+        remove(_aside(path), path)
     # Eight digits and no more: names that begin with this one have leftovers of their own.
     for scratch in path.parent.glob(f".{glob.escape(path.name)}-{'[0-9a-f]' * 8}.tmp"):
         with suppress(FileNotFoundError):  # somebody else was faster
-            if scratch.is_dir() and time.time() - scratch.stat().st_mtime > ABANDONED:
-                shutil.rmtree(scratch, ignore_errors=True)
+            if time.time() - scratch.stat().st_mtime < after:
+                continue
+            if scratch.is_dir():
+                remove(scratch, path)
+            else:
+                scratch.unlink()
+
+
+def is_scratch(name: str) -> bool:
+    """Whether a file or folder has one of the temporary names of this module."""
+    return SCRATCH.fullmatch(name) is not None
 
 
 def _sync(path: Path) -> None:

@@ -152,7 +152,7 @@ def test_mistakes_are_explained(tmp_path, array):
             import_arrays(path, tmp_path / f"out{number}", fields=fields, **options)
         assert not [*tmp_path.glob("out*"), *tmp_path.glob(".import*")]
     out = import_arrays(source, tmp_path / "out", fields=FIELDS)
-    with pytest.raises(ot.DataError, match="holds a dataset already"):
+    with pytest.raises(ot.DataError, match="is not empty; it is left alone"):
         import_arrays(source, out, fields=FIELDS)
 
 

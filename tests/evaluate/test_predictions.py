@@ -61,11 +61,11 @@ def test_an_existing_folder_is_refused_unless_told(roller, toy, tmp_path):
     predict(roller, toy, out, steps=2, overwrite=True)
     assert WellFolder(out, "test", 1).num_frames(0) == 4
     (out / "thesis.tex").write_text("years of work")
-    with pytest.raises(ot.DataError, match=r"is no dataset, it holds thesis\.tex"):
+    with pytest.raises(ot.DataError, match=r"did not write: 'thesis\.tex'"):
         predict(roller, toy, out, overwrite=True)
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(ot.DataError, match="is no dataset"):
+    with pytest.raises(ot.DataError, match="is a file; it is left alone"):
         predict(roller, toy, file, overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "pred"]
 
@@ -85,3 +85,19 @@ def test_bad_steps(roller, toy, tmp_path):
     with pytest.raises(ot.DataError, match="at least 1"):
         predict(roller, toy, tmp_path / "pred", steps=0)
     assert [*tmp_path.iterdir()] == []
+
+
+def test_neither_the_source_nor_what_holds_it_is_replaced(roller, toy, tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(toy, source)
+    for out in (source, tmp_path):
+        with pytest.raises(ot.DataError, match="which this command reads; it can't be replaced"):
+            predict(roller, source, out, overwrite=True)
+    assert WellFolder(source, "test", 1).num_frames(0) == WellFolder(toy, "test", 1).num_frames(0)
+
+
+def test_a_dataset_that_is_not_of_predictions_is_left_alone(roller, toy, tmp_path):
+    shutil.copytree(toy, tmp_path / "own")
+    with pytest.raises(ot.DataError, match="not one that Overtone marked"):
+        predict(roller, toy, tmp_path / "own", overwrite=True)
+    assert len(WellFolder(tmp_path / "own", "test", 1))

@@ -32,7 +32,11 @@ def test_save_and_load_are_bit_exact(tmp_path, make_model, make_window, tokenize
 
 
 def test_the_folder_holds_nothing_else_and_no_code(folder):
-    assert sorted(file.name for file in folder.iterdir()) == ["config.json", "model.safetensors"]
+    assert sorted(file.name for file in folder.iterdir()) == [
+        ".overtone.json",
+        "config.json",
+        "model.safetensors",
+    ]
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
@@ -70,7 +74,7 @@ def test_a_model_that_was_put_aside_by_a_killed_process_is_found(folder):
 
 def test_other_folders_are_not_overwritten(tmp_path, make_model):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(ot.CheckpointError, match="not a model folder; it is left alone"):
+    with pytest.raises(ot.CheckpointError, match="not one that Overtone marked"):
         make_model().save(tmp_path)
     assert (tmp_path / "thesis.tex").exists()
 

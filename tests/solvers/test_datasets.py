@@ -11,6 +11,8 @@ import torch
 import overtone as ot
 from overtone.data import Storage, WellFolder, check
 from overtone.errors import DataError
+from overtone.guard.folders import MARKER
+from overtone.guard.locks import locked
 from overtone.solvers import Field, ShearFlow, System
 from overtone.solvers.datasets import RECIPE, build_system, generate
 
@@ -113,7 +115,7 @@ def test_another_recipe_is_not_mixed_in(tmp_path):
     with h5py.File(out / "data/test/decay_rate_1_000.hdf5") as file:
         assert '"rate": 1.0' in file.attrs[RECIPE]
     for options in ({"seed": 2}, {"steps": 7}, {"system": Decay(dt=0.25)}):
-        with pytest.raises(ot.DataError, match="exists and was made with other settings"):
+        with pytest.raises(ot.DataError, match="made with other settings"):
             run(out, **options)
 
 
@@ -123,8 +125,10 @@ def test_more_trajectories_keep_the_files_there_are(tmp_path):
     run(out, trajectories=12, splits=(1, 0, 0))
     after = contents(out)
     assert len(after) == len(before) + 1
-    assert all(after[name] == before[name] for name in before if name != "stats.yaml")
+    assert all(after[name] == before[name] for name in before.keys() - {"stats.yaml", MARKER})
     assert after["stats.yaml"] != before["stats.yaml"]
+    with pytest.raises(ot.DataError, match="not of this dataset, e.g. 'data/train/decay"):
+        run(out, trajectories=9, splits=(1, 0, 0))
 
 
 def test_variants_have_their_own_files(tmp_path):
@@ -138,7 +142,7 @@ def test_variants_have_their_own_files(tmp_path):
 def test_an_unstable_solver_leaves_no_half_written_file(tmp_path):
     with pytest.raises(ot.OvertoneError, match="is not written: decay became unstable at frame 4"):
         run(tmp_path / "a", Decay(blow_up=4))
-    assert contents(tmp_path / "a") == {}
+    assert contents(tmp_path / "a").keys() == {MARKER}
 
 
 def test_storage(tmp_path):
@@ -183,3 +187,56 @@ def test_bad_numbers(tmp_path, options):
 def test_a_device_that_is_not_there(tmp_path):
     with pytest.raises(DataError, match="device 'abacus' can't be used here"):
         generate(ShearFlow(shape=(8, 8)), tmp_path, trajectories=1, steps=1, device="abacus")
+
+
+def test_a_folder_of_the_users_own_is_left_alone(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(DataError, match=r"not of this dataset, e\.g\. 'notes\.txt'; they are left"):
+        run(tmp_path)
+    assert contents(tmp_path) == {"notes.txt": b"mine"}
+
+
+def test_notes_beside_a_dataset_do_not_keep_it_from_being_continued(tmp_path):
+    out = run(tmp_path / "a")
+    (out / "notes.txt").write_text("mine")
+    made = out / "data/test/decay_rate_1_000.hdf5"
+    made.unlink()
+    run(out)
+    assert made.exists()
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_two_at_once_in_one_folder(tmp_path):
+    with locked(tmp_path / "a"):
+        with pytest.raises(DataError, match="is in use by process"):
+            run(tmp_path / "a")
+        with pytest.raises(DataError, match="is in use by process"):
+            run(tmp_path / "a", seed=1)
+
+
+def test_whoever_waits_finds_the_dataset_complete(tmp_path):
+    """The second waits for the first instead of making the same files beside it."""
+    said = []
+    lock = locked(tmp_path / "a")
+    lock.__enter__()
+
+    def progress(done, total, what):
+        if "waiting" in what and not said:
+            lock.__exit__(None, None, None)
+        said.append(what)
+
+    run(tmp_path / "a", wait=True, progress=progress)
+    assert said[0].startswith("waiting for process")
+    said.clear()
+    with locked(tmp_path / "a"):
+        run(tmp_path / "a", wait=True, progress=progress)  # complete: nothing to wait for
+    assert said == []
+
+
+def test_a_split_that_is_a_link_leads_nowhere(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "a" / "data").mkdir(parents=True)
+    (tmp_path / "a" / "data" / "train").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DataError):
+        run(tmp_path / "a")
+    assert not any((tmp_path / "elsewhere").iterdir())

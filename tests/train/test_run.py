@@ -313,8 +313,8 @@ def test_a_checkpoint_that_does_not_fit_gives_way_to_the_one_before(small, tmp_p
     forge(checkpoints / "update-00000008", patches={"4": 4, "16": 4})
     text = io.StringIO()
     train(config, tmp_path / "run", resume=True, console=Console(file=text, width=300))
-    assert "'update-00000008' can't be used: its state" in text.getvalue()
-    assert "resuming from update 4 instead" in text.getvalue()
+    assert "'update-00000008' can't be used and is left out: its state" in text.getvalue()
+    assert "resuming from update 4\n" in text.getvalue()
     require_equal(kept, weights(tmp_path / "run"))
     metrics = (tmp_path / "run/metrics.jsonl").read_bytes()
     for update in (4, 8):
@@ -471,7 +471,7 @@ def test_data_that_can_not_be_validated_by_cost_no_training(small, waves, tmp_pa
 def test_an_existing_run_is_refused_resumed_or_overwritten(small, tmp_path):
     config = small(train__updates=2)
     train(config, tmp_path / "run", console=QUIET)
-    with pytest.raises(ConfigError, match="--resume goes on with it, --overwrite removes it"):
+    with pytest.raises(ConfigError, match="--resume goes on with it, --overwrite replaces it"):
         train(config, tmp_path / "run", console=QUIET)
     train(small(train__updates=3), tmp_path / "run", overwrite=True, console=QUIET)
     (tmp_path / "notes").mkdir()

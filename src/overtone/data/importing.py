@@ -10,7 +10,6 @@ objects are never loaded. The folder appears when all of it is written.
 from __future__ import annotations
 
 import math
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from overtone.data.layout import FieldSpec
-from overtone.data.location import SPLITS, Location, split_counts
+from overtone.data.location import DATASET, SPLITS, Location, split_counts
 from overtone.data.stats import write_stats
 from overtone.data.writer import Header, Storage, WellWriter
 from overtone.domain import BoundarySpec
 from overtone.errors import DataError, suggest
+from overtone.guard.folders import replacing_owned
 from overtone.guard.limits import require_memory
 
 FORMATS = (".npy", ".npz", ".zarr", ".nc")
@@ -95,7 +95,7 @@ def import_arrays(
 
     Args:
         source: a `.npy`, `.npz`, `.zarr` or `.nc`.
-        out: the folder; it must not hold a dataset yet.
+        out: the folder; absent or empty.
         fields: what the channels are, e.g. `"density,velocity:1"`; see `parse_fields`.
         dt: time between frames.
         boundaries: as for `Domain`.
@@ -109,12 +109,11 @@ def import_arrays(
     out, specs = Path(out), parse_fields(fields) if isinstance(fields, str) else tuple(fields)
     if per_file < 1:
         raise DataError(f"per_file is {per_file}; expected at least 1")
-    if (out / "data").exists():
-        raise DataError(f"'{out}' holds a dataset already; choose another folder")
-    out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    if out.is_dir() and any(out.iterdir()):
+        raise DataError(f"'{out}' is not empty; it is left alone. Choose another folder")
     with (
         open_source(source, specs) as arrays,
-        tempfile.TemporaryDirectory(prefix=".import-", dir=out.absolute().parent) as scratch,
+        replacing_owned(out, DATASET, inputs=[source], error=DataError) as scratch,
     ):
         arrays.require_memory(per_file)
         header = Header(
@@ -128,12 +127,9 @@ def import_arrays(
         order = np.arange(arrays.num)
         if seed is not None:
             np.random.default_rng(seed).shuffle(order)
-        _write_splits(Path(scratch), arrays, order, counts, per_file, header, storage)
+        _write_splits(scratch, arrays, order, counts, per_file, header, storage)
         if counts["train"]:
             write_stats(scratch)
-        out.mkdir(exist_ok=True)
-        for entry in Path(scratch).iterdir():
-            entry.rename(out / entry.name)
     return out
 
 

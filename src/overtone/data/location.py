@@ -23,6 +23,8 @@ from overtone.errors import DataError, suggest
 SUFFIXES = (".hdf5", ".h5")
 SPLITS = ("train", "valid", "test")
 STATS = "stats.yaml"
+DATASET = "dataset"
+"""What the marker of a folder says that we made; see `guard.folders`."""
 MAX_STATS_BYTES = 16_000_000
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 

@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Unpack
 
 from overtone.data.layout import Layout
-from overtone.data.location import STATS
 from overtone.data.writer import WellWriter
 from overtone.errors import DataError
 from overtone.evaluate.candidates import Candidate
 from overtone.evaluate.trajectories import Reading, Trajectories, fields_of, header_like
-from overtone.files import replacing_folder
+from overtone.guard.folders import inside, replacing_owned, require_ours
 from overtone.rollout import rollout
 from overtone.schedules import Schedule
+
+KIND = "predictions"
+"""What the marker of such a folder says; see `guard.folders`."""
 
 
 def write_predictions(
@@ -53,7 +55,9 @@ def write_predictions(
         RolloutDiverged: a prediction is not finite; nothing is written then.
     """
     out = Path(out)
-    _require_free(out, overwrite)
+    if out.is_dir() and any(out.iterdir()) and not overwrite:
+        raise DataError(f"'{out}' exists; choose another folder, or give --overwrite")
+    require_ours(out, KIND, inputs=[data], error=DataError)
     if steps < 1:
         raise DataError(f"steps is {steps}; expected at least 1")
     truth = Trajectories(data, candidate.model.domain.fields, candidate.model.context, reading)
@@ -61,9 +65,10 @@ def write_predictions(
     batches = [*truth.batches(batch, by_file=True)]
     done = 0
     try:
-        with replacing_folder(out) as scratch:
+        with replacing_owned(out, KIND, inputs=[data], error=DataError) as scratch:
             for rows in batches:
-                path = scratch / "data" / truth.folder.split / f"{truth.name}_{rows[0]:05d}.hdf5"
+                name = f"data/{truth.folder.split}/{truth.name}_{rows[0]:05d}.hdf5"
+                path = inside(scratch, name, error=DataError)
                 for _ in _write_file(path, candidate, truth, rows, schedule, steps, device):
                     done += 1
                     if progress:
@@ -112,16 +117,3 @@ def _scalars(truth: Trajectories, rows: list[int], layout: Layout) -> dict[str, 
         for name in names
         if name not in layout.parameters
     }
-
-
-def _require_free(out: Path, overwrite: bool) -> None:
-    if not out.exists():
-        return
-    if not overwrite:
-        raise DataError(f"'{out}' exists; choose another folder, or give --overwrite")
-    entries = [entry.name for entry in out.iterdir()] if out.is_dir() else [out.name]
-    if others := [name for name in entries if name not in ("data", STATS)]:
-        raise DataError(
-            f"'{out}' is no dataset, it holds {', '.join(sorted(others)[:3])}; it is left alone. "
-            "Choose another folder"
-        )

@@ -171,6 +171,7 @@ class Model(nn.Module, ABC):
         *,
         training: Mapping[str, Any] | None = None,
         weights: Mapping[str, Tensor] | None = None,
+        carry: bool = False,
     ) -> None:
         """Write a folder with weights (safetensors) and configuration (JSON).
 
@@ -178,9 +179,12 @@ class Model(nn.Module, ABC):
             path: the folder.
             training: how it was trained (seed, updates, …), plain data to keep beside it.
             weights: other weights than its own, e.g. gathered ones of a model spread over ranks.
+            carry: what to do with files that somebody else put into an older model's folder: take
+                them along, or refuse to replace it.
         """
         content = self.blueprint() | {"training": dict(training or {})}
-        save_folder(path, self.state_dict() if weights is None else weights, content)
+        weights = self.state_dict() if weights is None else weights
+        save_folder(path, weights, content, carry=carry)
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> Self:

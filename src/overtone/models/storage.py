@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from overtone.errors import CheckpointError, suggest
-from overtone.files import replacing_folder, restore_folder, sha256
+from overtone.files import restore_folder, sha256
+from overtone.guard.folders import replacing_owned
 from overtone.models.compat import modern_config, modern_weights
 from overtone.version import __version__
 
@@ -25,26 +26,30 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
+KIND = "model"
+"""What the marker of such a folder says; see `guard.folders`."""
 FORMAT = "overtone-emulator-1"
 PICKLES = {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"}
 
 
-def save_folder(path: str | Path, weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
+def save_folder(
+    path: str | Path,
+    weights: Mapping[str, Tensor],
+    config: Mapping[str, Any],
+    *,
+    carry: bool = False,
+) -> None:
     """Write a model folder, replacing an older model folder of that name in one step.
 
     Args:
         path: the folder.
         weights: named tensors.
         config: plain data, for JSON.
+        carry: take along what somebody else put into the older folder, instead of refusing.
     """
     from safetensors.torch import save_file
 
-    path = Path(path)
-    if path.exists() and not _is_model_folder(path):
-        raise CheckpointError(
-            f"'{path}' exists and is not a model folder; it is left alone. Choose another name"
-        )
-    with replacing_folder(path) as scratch:
+    with replacing_owned(path, KIND, carry=carry, error=CheckpointError) as scratch:
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
         save_file(tensors, scratch / WEIGHTS)
         content = {
@@ -146,10 +151,6 @@ def _refuse_pickle(path: Path) -> None:
         )
     if path.is_file():
         raise CheckpointError(f"'{path}' is a file; expected the folder that holds {WEIGHTS}")
-
-
-def _is_model_folder(path: Path) -> bool:
-    return path.is_dir() and (not any(path.iterdir()) or (path / CONFIG).is_file())
 
 
 PACKAGED = Path(__file__).parents[1] / "weights"

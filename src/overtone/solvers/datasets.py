@@ -12,6 +12,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,14 @@ import numpy as np
 import torch
 
 from overtone.data.layout import FieldSpec
-from overtone.data.location import SPLITS, STATS, Location, split_counts
+from overtone.data.location import DATASET, SPLITS, STATS, Location, split_counts
 from overtone.data.stats import write_stats
 from overtone.data.writer import Header, Storage, WellWriter
 from overtone.errors import DataError, OvertoneError, suggest
+from overtone.files import is_scratch, remove_leftovers
+from overtone.guard.folders import claim, contents, inside, is_ours, require_same
+from overtone.guard.locks import locked
+from overtone.guard.names import shown
 from overtone.progress import Tick
 from overtone.solvers import SYSTEMS, System
 
@@ -50,15 +55,19 @@ class DatasetFile:
     @property
     def recipe(self) -> str:
         """All that the file's values depend on, as JSON."""
-        settings = dataclasses.asdict(self.system)  # pyright: ignore[reportArgumentType]
         content = {
-            "system": self.system.name,
-            "settings": settings,
+            **_describe(self.system),
             "trajectories": self.num,
             "steps": self.steps,
             "seed": self.seed,
         }
         return json.dumps(content, sort_keys=True, default=str)
+
+
+def _describe(system: System) -> dict[str, Any]:
+    """A system and its settings."""
+    settings = dataclasses.asdict(system)  # pyright: ignore[reportArgumentType]
+    return {"system": system.name, "settings": settings}
 
 
 def generate(
@@ -73,13 +82,15 @@ def generate(
     storage: Storage | None = None,
     device: str = "cpu",
     progress: Tick | None = None,
+    wait: bool = False,
 ) -> Path:
     """Simulate trajectories and write them as a Well folder with statistics.
 
     Args:
         system: what to solve; or several variants of it with other parameters, each of which gets
             its own files and the same number of trajectories.
-        out: the folder. An interrupted run is continued there.
+        out: the folder. An interrupted run is continued there; one that holds anything else, or
+            was made with other settings, is refused.
         trajectories: of each variant, over all splits.
         steps: frames of each trajectory.
         seed: of all initial conditions.
@@ -88,6 +99,7 @@ def generate(
         storage: how values are stored.
         device: where to solve, e.g. `"cuda"`.
         progress: called after every frame, with frames done and frames in all.
+        wait: if another process is making the folder, wait for it instead of refusing.
     """
     variants = (system,) if isinstance(system, System) else tuple(system)
     if steps < 1 or per_file < 1 or seed < 0 or not variants:
@@ -100,18 +112,67 @@ def generate(
     files = [*_plan(variants, Path(out), counts, steps, seed, per_file)]
     if len({file.path for file in files}) < len(files):
         raise DataError("two of the systems have the same parameters; each must be given once")
+    out, settings = Path(out), _settings(variants, steps, seed, per_file, splits)
+    _require_nothing_else(out, files, settings)
+    if (counts["train"] and not (out / STATS).exists()) or not all(map(_is_done, files)):
+        tell = progress or (lambda done, total, what: None)
+        waiting = (lambda who: tell(0, 1, who)) if wait else None
+        with locked(out, wait=waiting, error=DataError):
+            names = list(map(escape, _names(out, files)))
+            claim(out, DATASET, names, settings=settings, error=DataError)
+            _make(out, files, storage, device, tell)
+    return out
+
+
+def _settings(variants: Sequence[System], *numbers: Any) -> dict[str, Any]:
+    """What all files of a folder have in common, plain data; another folder has other settings."""
+    # Not the number of trajectories: there may be more later, next to the files there are.
+    names = "steps", "seed", "per_file", "splits"
+    described = [_describe(system) for system in variants]
+    content = {"systems": described, **dict(zip(names, numbers, strict=True))}
+    return json.loads(json.dumps(content, default=str))
+
+
+def _require_nothing_else(
+    out: Path, files: Sequence[DatasetFile], settings: dict[str, Any]
+) -> None:
+    """Refuse a folder of somebody else's, or with another dataset in it."""
+    require_same(out, DATASET, settings, error=DataError)
+    names, ours = _names(out, files), is_ours(out, DATASET)
+    others = [
+        name
+        for name in contents(out)
+        if name not in names
+        and (not ours or name.startswith("data/"))
+        and not is_scratch(Path(name).name)
+    ]
+    if others:
+        raise DataError(
+            f"'{out}' holds files that are not of this dataset, e.g. '{shown(others[0])}'; they "
+            "are left alone. Choose another folder"
+        )
+
+
+def _names(out: Path, files: Sequence[DatasetFile]) -> list[str]:
+    return [file.path.relative_to(out).as_posix() for file in files] + [STATS]
+
+
+def _make(
+    out: Path, files: Sequence[DatasetFile], storage: Storage | None, device: str, tell: Tick
+) -> None:
+    """Make the files that are not there yet, and the statistics."""
     unfinished = [file for file in files if not _is_done(file)]
+    steps = files[0].steps
     total, done = len(files) * steps, (len(files) - len(unfinished)) * steps
     for file in unfinished:
+        inside(out, file.path.relative_to(out), error=DataError)
+        remove_leftovers(file.path, after=0)
         for _ in _run(file, storage, device):
             done += 1
-            if progress:
-                progress(done, total, f"{file.path.parent.name}/{file.path.name}")
-    if counts["train"] and (unfinished or not (Path(out) / STATS).exists()):
-        if progress:
-            progress(total, total, STATS)
+            tell(done, total, f"{file.path.parent.name}/{file.path.name}")
+    if any(file.path.parent.name == "train" for file in files):
+        tell(total, total, STATS)
         write_stats(out)
-    return Path(out)
 
 
 def _require_device(device: str) -> None:

@@ -27,11 +27,21 @@ from torch import Tensor
 
 from overtone.errors import CheckpointError
 from overtone.files import put_in_place, sha256
+from overtone.guard import folders
+from overtone.models.storage import CONFIG, WEIGHTS
 from overtone.train.parallel import Ranks
 
+FOLDER = "checkpoints"
 MARKER = "COMPLETE"
 STATE = "state.json"
 PREFIX = "update-"
+NAMES = (
+    MARKER,
+    "state.json",
+    "state/*",
+    *(f"model/{n}" for n in (CONFIG, WEIGHTS, folders.MARKER)),
+)
+"""All that a checkpoint holds, as `guard.folders` takes it."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, ranks: Ranks, *, keep: int = 2):
-        self.folder, self.ranks, self.keep = folder / "checkpoints", ranks, keep
+        self.folder, self.ranks, self.keep = folder / FOLDER, ranks, keep
 
     def save(
         self,
@@ -166,7 +176,7 @@ class Checkpoints:
         for path in complete[: -self.keep]:
             if path != newest:
                 (path / MARKER).unlink()  # a half-removed one must not look complete
-                shutil.rmtree(path, ignore_errors=True)
+                folders.remove(path, NAMES)
         for path in self.folder.glob(f".{PREFIX}*"):  # what was not finished, or put aside
             shutil.rmtree(path, ignore_errors=True)
 

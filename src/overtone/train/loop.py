@@ -300,7 +300,9 @@ class Trainer:
         weights = self.distributed.full_weights()
         if self.parts.ranks.first:
             valid = {} if found is None else {"vrmse": found.vrmse, "rollout": found.rollout}
-            self.model.save(self.parts.folder / name, weights=weights, training=self._about(valid))
+            # Whatever the user put beside the best weights stays with the next best.
+            path, about = self.parts.folder / name, self._about(valid)
+            self.model.save(path, weights=weights, training=about, carry=True)
 
     def _about(self, valid: dict[str, Any]) -> dict[str, Any]:
         """How the weights came to be, for the model's folder."""

@@ -1,12 +1,4 @@
-"""From a configuration to a trained model in a folder.
-
-RUN/
-config.json, config.yaml    the resolved configuration
-metrics.jsonl, tensorboard/ curves
-checkpoints/                where it goes on after an interruption
-best/, last/                model folders: lowest validation error, and the end
-summary.json                how it ended
-"""
+"""From a configuration to a trained model in a folder, see `overtone.train.folder`."""
 
 from __future__ import annotations
 
@@ -14,7 +6,6 @@ import hashlib
 import json
 import math
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,6 +41,7 @@ from overtone.train.checkpoint import Checkpoint, Checkpoints
 from overtone.train.config import DataConfig, ModelConfig, RunConfig, load_config
 from overtone.train.console import Display, duration
 from overtone.train.draws import Share
+from overtone.train.folder import run_folder
 from overtone.train.journal import SUMMARY, Journal, plain
 from overtone.train.loop import Parts, Trainer, update_flops
 from overtone.train.parallel import Ranks, ranks
@@ -131,24 +123,32 @@ def _train(
     Share(config.train.batch, config.train.accumulate, own.rank, own.world)
     if config.train.precision == "fp16" and config.parallel.strategy != "ddp" and own.world > 1:
         raise ConfigError("train.precision=fp16 works with parallel.strategy=ddp; use bf16")
-    parts = _prepare(config, folder, own, console)  # before anything is written
-    changed = _changed(config, folder) if resume else {}
-    checkpoint = _open_folder(config, folder, own, resume, overwrite, console)
-    if resume:
-        checkpoint = _restore_model(config, parts, checkpoint, console)
-    if checkpoint is not None:
-        changed |= _other_data(parts, checkpoint, allow_other_data)
-    with _ending_well(Checkpoints(folder, own)):
+    with run_folder(folder, own) as opened:
+        inputs = () if config.data.path is None else (config.data.path,)
+        opened.require_free(resume=resume, overwrite=overwrite, inputs=inputs)
+        own.wait()  # all have looked before the first one changes anything
+        changed, checkpoint = {}, None
+        if opened.used and resume:
+            changed = _require_same(config, load_config(folder / "config.json"), folder)
+        parts = _prepare(config, folder, own, console)
+        if opened.used and resume:
+            checkpoint = _find_checkpoint(config, parts, console)
+        if checkpoint is not None:
+            changed |= _other_data(parts, checkpoint, allow_other_data)
         trainer = Trainer(config, parts, checkpoint)
-        status, display = _run(trainer, changed, console)
-        if own.first:
-            _summarise(trainer, status, folder)
-            display.table(f"{config.recipe}: {status}", _rows(trainer, folder))
+        if own.first and (aside := opened.begin(config, replace=not resume)):
+            said = f"the earlier run is kept as '{aside}' until this one has finished"
+            console.print(said, soft_wrap=True, markup=False, highlight=False)
+        own.wait()
+        with _ending_well(trainer.checkpoints):
+            status = _run(trainer, changed, console)
+        if own.first and status != "interrupted":
+            opened.finish()
     return Outcome(status, folder)
 
 
-def _run(trainer: Trainer, changed: Mapping[str, Any], console: Console) -> tuple[str, Display]:
-    """Train, with a journal and a display on the first rank; how it ended, and the display."""
+def _run(trainer: Trainer, changed: Mapping[str, Any], console: Console) -> str:
+    """Train with journal and display, and sum it up at the end; returns how it ended."""
     config, own, folder = trainer.config, trainer.parts.ranks, trainer.parts.folder
     update = trainer.progress.update
     journal = None
@@ -164,10 +164,14 @@ def _run(trainer: Trainer, changed: Mapping[str, Any], console: Console) -> tupl
                 journal.write("resume", update, {"changed": changed})
                 for name, values in changed.items():
                     display.say(f"changed: {name} was {values['before']}, is {values['now']}")
-            return trainer.run(journal, display), display
+            status = trainer.run(journal, display)
     finally:
         if journal is not None:
             journal.close()
+    if own.first:
+        _summarise(trainer, status, folder)
+        display.table(f"{config.recipe}: {status}", _rows(trainer, folder))
+    return status
 
 
 @contextmanager
@@ -208,62 +212,20 @@ def _require_bearable(name: str, number: int) -> None:
         )
 
 
-def _open_folder(
-    config: RunConfig, folder: Path, own: Ranks, resume: bool, overwrite: bool, console: Console
-) -> Checkpoint | None:
-    """Make the run's folder, or find where to go on in it."""
-    used = (folder / "config.json").exists()
-    if folder.exists() and not used and any(folder.iterdir()):
-        raise ConfigError(f"'{folder}' exists and is not a run; choose another --out")
-    if used and not resume and not overwrite:
-        raise ConfigError(
-            f"'{folder}' holds a run already. --resume goes on with it, --overwrite removes it, "
-            "--out chooses another folder"
-        )
-    own.wait()  # all have looked before the first one changes anything
-    if used and overwrite and not resume and own.first:
-        shutil.rmtree(folder)
-    own.wait()
-    checkpoint = None
-    if used and resume:
-        _require_same(config, load_config(folder / "config.json"), folder)
-        checkpoint, notes = Checkpoints(folder, own).newest()
-        if own.first:
-            for note in notes:
-                console.print(f"warning: {note}", soft_wrap=True, markup=False)
-            where = f"update {checkpoint.update}" if checkpoint else "the start: no checkpoint yet"
-            console.print(f"resuming from {where}", highlight=False)
-    own.wait()
-    if own.first:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (
-            ("config.yaml", config.to_yaml()),
-            ("config.json", config.model_dump_json(indent=2) + "\n"),
-        ):
-            with replacing(folder / name) as scratch:
-                scratch.write_text(text)
-    own.wait()
-    return checkpoint
-
-
-def _require_same(config: RunConfig, before: RunConfig, folder: Path) -> None:
-    """A resumed run must be the same run."""
-    differing = [
+def _require_same(config: RunConfig, before: RunConfig, folder: Path) -> dict[str, Any]:
+    """A resumed run must be the same run; what differs all the same: setting -> before and now."""
+    changed = _differences(before, config)
+    refused = [
         f"{key}: {values['before']} before, {values['now']} now"
-        for key, values in _differences(before, config).items()
+        for key, values in changed.items()
         if not key.startswith(FREE)
     ]
-    if differing:
+    if refused:
         raise ConfigError(
-            f"the run in '{folder}' was made with other settings ({'; '.join(differing)}); resume "
+            f"the run in '{folder}' was made with other settings ({'; '.join(refused)}); resume "
             "it with the same ones, or choose another --out"
         )
-
-
-def _changed(config: RunConfig, folder: Path) -> dict[str, Any]:
-    """What is not as it was when the run was last started: setting -> before and now."""
-    path = folder / "config.json"
-    return _differences(load_config(path), config) if path.exists() else {}
+    return changed
 
 
 def _differences(before: RunConfig, now: RunConfig) -> dict[str, Any]:
@@ -342,39 +304,42 @@ def _require_batch(num: int, data: WellFolder, advice: str) -> None:
     )
 
 
-def _restore_model(
-    config: RunConfig, parts: Parts, checkpoint: Checkpoint | None, console: Console
-) -> Checkpoint | None:
-    """Give the model a checkpoint's weights; those of an older one where the newest does not fit.
+def _find_checkpoint(config: RunConfig, parts: Parts, console: Console) -> Checkpoint | None:
+    """The newest checkpoint to go on from, its weights in the model; None if there is none yet.
 
     A run whose checkpoints are all damaged is not begun anew: what else it left would be lost.
     """
-    model, own = parts.model, parts.ranks
-    checkpoints, reasons = Checkpoints(parts.folder, own), []
+    checkpoints = Checkpoints(parts.folder, parts.ranks)
+    checkpoint, notes = checkpoints.newest()
     while checkpoint is not None:
         try:
-            weights, saved = load_folder(checkpoint.path / "model")
-            _require_fields(saved, model.domain, parts.data.path)
-            require_state(checkpoint.state, [str(patch) for patch in model.patches])
-            checkpoint.require_tensors(state_forms(model, config.optimizer))
-            load_weights(model, weights, checkpoint.path / "model")
-        except CheckpointError as error:
-            reasons.append(f"'{checkpoint.path.name}' can't be used: {error}")
-            checkpoint, notes = checkpoints.newest(below=checkpoint.update)
-            reasons += notes
-        else:
+            _restore_model(config, parts, checkpoint)
             break
-    if own.first and reasons and checkpoint is not None:
-        for text in (*reasons, f"resuming from update {checkpoint.update} instead"):
-            console.print(f"warning: {text}", soft_wrap=True, markup=False, highlight=False)
+        except CheckpointError as error:
+            notes.append(f"'{checkpoint.path.name}' can't be used and is left out: {error}")
+            checkpoint, more = checkpoints.newest(below=checkpoint.update)
+            notes += [note for note in more if note not in notes]
     if checkpoint is None and checkpoints.any_complete():
-        reasons = reasons or checkpoints.newest()[1]
         raise CheckpointError(
-            f"no checkpoint in '{checkpoints.folder}' can be used ({'; '.join(reasons)}). Bring "
-            "one back from a copy, or begin anew: --overwrite removes the run, --out chooses "
-            "another folder"
+            f"no checkpoint in '{checkpoints.folder}' can be used ({'; '.join(notes)}). Bring one "
+            "back from a copy, or begin anew: --overwrite replaces the run, --out chooses another "
+            "folder"
         )
+    if parts.ranks.first:
+        for note in notes:
+            console.print(f"warning: {note}", soft_wrap=True, markup=False, highlight=False)
+        where = f"update {checkpoint.update}" if checkpoint else "the start: no checkpoint yet"
+        console.print(f"resuming from {where}", highlight=False)
     return checkpoint
+
+
+def _restore_model(config: RunConfig, parts: Parts, checkpoint: Checkpoint) -> None:
+    """Give the model a checkpoint's weights, if all else in it fits, too."""
+    weights, saved = load_folder(checkpoint.path / "model")
+    _require_fields(saved, parts.model.domain, parts.data.path)
+    require_state(checkpoint.state, [str(patch) for patch in parts.model.patches])
+    checkpoint.require_tensors(state_forms(parts.model, config.optimizer))
+    load_weights(parts.model, weights, checkpoint.path / "model")
 
 
 def _other_data(parts: Parts, checkpoint: Checkpoint, allowed: bool) -> dict[str, Any]:
@@ -467,7 +432,8 @@ def data_folder(
                 seed=wanted.seed,
                 per_file=wanted.per_file,
                 splits=wanted.splits,
-                progress=lambda n, m, _: tick(n, m),
+                progress=tick,
+                wait=True,
             )
     if own is not None:
         own.wait()

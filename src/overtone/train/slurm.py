@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from overtone.errors import ConfigError
+from overtone.guard.folders import claim
 from overtone.train.config import RunConfig
+from overtone.train.folder import FILES, KIND, RunFolder
 
 
 class SlurmTask:
@@ -63,6 +65,8 @@ def submit(config: RunConfig, folder: str | Path, *, cluster: str | None = None)
     except ImportError as error:
         raise ConfigError("--slurm needs submitit: pip install 'overtone[slurm]'") from error
     folder = Path(folder).resolve()
+    RunFolder(folder).require_free(resume=True)
+    claim(folder, KIND, FILES, error=ConfigError)  # or its logs would make the folder another's
     executor = submitit.AutoExecutor(folder=str(folder / "slurm"), cluster=cluster)
     if cluster is None and executor.cluster != "slurm":
         raise ConfigError(
