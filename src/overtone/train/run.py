@@ -20,7 +20,6 @@ from overtone.baselines.registry import BASELINES, create
 from overtone.data import WellFolder
 from overtone.domain import Domain
 from overtone.errors import (
-    CheckpointError,
     ConfigError,
     OvertoneError,
     TrainingStopped,
@@ -33,11 +32,10 @@ from overtone.models.base import Model
 from overtone.models.cvit import build_cvit
 from overtone.models.emulator import build
 from overtone.models.processors import PROCESSORS
-from overtone.models.storage import load_folder, load_weights
 from overtone.normalize import change_share, typical_pace
 from overtone.progress import one_bar
 from overtone.solvers.datasets import build_system, generate
-from overtone.train.checkpoint import Checkpoint, Checkpoints
+from overtone.train.checkpoint import Checkpoints
 from overtone.train.config import DataConfig, ModelConfig, RunConfig, load_config
 from overtone.train.console import Display, duration
 from overtone.train.draws import Share
@@ -45,21 +43,13 @@ from overtone.train.folder import run_folder
 from overtone.train.journal import SUMMARY, Journal, plain
 from overtone.train.loop import Parts, Trainer, update_flops
 from overtone.train.parallel import Ranks, ranks
-from overtone.train.state import require_state, state_forms
+from overtone.train.resume import find_checkpoint, flat, other_data, require_same
 from overtone.train.validate import Validator, evenly_spaced
 from overtone.version import machine
 
 PACE_WINDOWS = 64
 """Windows by which the pace of the fields is measured."""
 
-# What may differ when a run is resumed: how long it lasts, what is measured and where it runs. And
-# the size of its steps, which is what to change where it diverged: the optimizer's moments hold on,
-# and nothing that is drawn depends on the past. Whatever else makes another model or another aim.
-FREE = ("train.updates", "train.max_", "train.device", "train.threads", "train.compile",
-        "data.workers", "data.path", "valid.", "save.", "log.", "parallel.",
-        "train.accumulate", "train.checkpoint_activations",
-        "optimizer.lr", "optimizer.schedule", "optimizer.warmup", "optimizer.final",
-        "optimizer.clip", "optimizer.weight_decay", "train.batch")  # fmt: skip
 LOCAL = ("data.path", "data.workers", "train.device", "train.threads")
 """What may differ between the ranks of a run."""
 CROWD = 64
@@ -117,7 +107,7 @@ def _train(
     console: Console,
 ) -> Outcome:
     """One rank's part. Whatever uses the ranks' connections ends with this call, before they do."""
-    settings = _flat(config.model_dump(mode="json"))
+    settings = flat(config.model_dump(mode="json"))
     alike = {key: value for key, value in settings.items() if key not in LOCAL}
     own.require_alike(alike, "Start all of them with the same settings")
     Share(config.train.batch, config.train.accumulate, own.rank, own.world)
@@ -129,12 +119,12 @@ def _train(
         own.wait()  # all have looked before the first one changes anything
         changed, checkpoint = {}, None
         if opened.used and resume:
-            changed = _require_same(config, load_config(folder / "config.json"), folder)
+            changed = require_same(config, load_config(folder / "config.json"), folder)
         parts = _prepare(config, folder, own, console)
         if opened.used and resume:
-            checkpoint = _find_checkpoint(config, parts, console)
+            checkpoint = find_checkpoint(config, parts, console)
         if checkpoint is not None:
-            changed |= _other_data(parts, checkpoint, allow_other_data)
+            changed |= other_data(parts, checkpoint, allow_other_data)
         trainer = Trainer(config, parts, checkpoint)
         if own.first and (aside := opened.begin(config, replace=not resume)):
             said = f"the earlier run is kept as '{aside}' until this one has finished"
@@ -212,46 +202,13 @@ def _require_bearable(name: str, number: int) -> None:
         )
 
 
-def _require_same(config: RunConfig, before: RunConfig, folder: Path) -> dict[str, Any]:
-    """A resumed run must be the same run; what differs all the same: setting -> before and now."""
-    changed = _differences(before, config)
-    refused = [
-        f"{key}: {values['before']} before, {values['now']} now"
-        for key, values in changed.items()
-        if not key.startswith(FREE)
-    ]
-    if refused:
-        raise ConfigError(
-            f"the run in '{folder}' was made with other settings ({'; '.join(refused)}); resume "
-            "it with the same ones, or choose another --out"
-        )
-    return changed
-
-
-def _differences(before: RunConfig, now: RunConfig) -> dict[str, Any]:
-    old, new = (_flat(config.model_dump(mode="json")) for config in (before, now))
-    return {
-        key: {"before": old.get(key), "now": new.get(key)}
-        for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key)
-    }
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        inner = isinstance(value, dict)
-        found |= _flat(value, f"{prefix}{key}.") if inner else {prefix + key: value}
-    return found
-
-
 def _prepare(config: RunConfig, folder: Path, own: Ranks, console: Console) -> Parts:
     """Data and an untrained model, ready for training."""
     path = data_folder(config.data, own, console)
     data = read(config, path, "train", horizon=config.train.unroll)
     windows = read(config, path, "valid", horizon=1)
     source = {"train": _about(data), "valid": _about(windows)}
-    own.require_alike(_flat(source), "Let data.path be the same data for all of them")
+    own.require_alike(flat(source), "Let data.path be the same data for all of them")
     part = Share(config.train.batch, config.train.accumulate, own.rank, own.world).size
     _require_batch(part, data, "choose a smaller train.batch, or more parts (train.accumulate)")
     at_once = min(config.valid.batch, config.valid.windows, len(windows))
@@ -301,69 +258,6 @@ def _require_batch(num: int, data: WellFolder, advice: str) -> None:
         f"{num:,} windows of {frames} frames at once",
         advice,
         error=ConfigError,
-    )
-
-
-def _find_checkpoint(config: RunConfig, parts: Parts, console: Console) -> Checkpoint | None:
-    """The newest checkpoint to go on from, its weights in the model; None if there is none yet.
-
-    A run whose checkpoints are all damaged is not begun anew: what else it left would be lost.
-    """
-    checkpoints = Checkpoints(parts.folder, parts.ranks)
-    checkpoint, notes = checkpoints.newest()
-    while checkpoint is not None:
-        try:
-            _restore_model(config, parts, checkpoint)
-            break
-        except CheckpointError as error:
-            notes.append(f"'{checkpoint.path.name}' can't be used and is left out: {error}")
-            checkpoint, more = checkpoints.newest(below=checkpoint.update)
-            notes += [note for note in more if note not in notes]
-    if checkpoint is None and checkpoints.any_complete():
-        raise CheckpointError(
-            f"no checkpoint in '{checkpoints.folder}' can be used ({'; '.join(notes)}). Bring one "
-            "back from a copy, or begin anew: --overwrite replaces the run, --out chooses another "
-            "folder"
-        )
-    if parts.ranks.first:
-        for note in notes:
-            console.print(f"warning: {note}", soft_wrap=True, markup=False, highlight=False)
-        where = f"update {checkpoint.update}" if checkpoint else "the start: no checkpoint yet"
-        console.print(f"resuming from {where}", highlight=False)
-    return checkpoint
-
-
-def _restore_model(config: RunConfig, parts: Parts, checkpoint: Checkpoint) -> None:
-    """Give the model a checkpoint's weights, if all else in it fits, too."""
-    weights, saved = load_folder(checkpoint.path / "model")
-    _require_fields(saved, parts.model.domain, parts.data.path)
-    require_state(checkpoint.state, [str(patch) for patch in parts.model.patches])
-    checkpoint.require_tensors(state_forms(parts.model, config.optimizer))
-    load_weights(parts.model, weights, checkpoint.path / "model")
-
-
-def _other_data(parts: Parts, checkpoint: Checkpoint, allowed: bool) -> dict[str, Any]:
-    """Splits that are not those of the checkpoint, before and now; refused unless allowed."""
-    before = checkpoint.state.get("data", {})
-    changed = {
-        f"{split} data": {"before": _said(before[split]), "now": _said(now)}
-        for split, now in parts.source.items()
-        if split in before and before[split].get("fingerprint") != now["fingerprint"]
-    }
-    if changed and not allowed:
-        texts = [f"{name}: {v['before']} before, {v['now']} now" for name, v in changed.items()]
-        raise ConfigError(
-            f"the run in '{parts.folder}' was trained on other data ({'; '.join(texts)}). Resume "
-            "it on the data that it began with, or add --allow-other-data"
-        )
-    return changed
-
-
-def _said(split: Mapping[str, Any]) -> str:
-    """A split in words."""
-    return (
-        f"{split.get('trajectories')} trajectories on {split.get('cells')} cells, fingerprint "
-        f"{str(split.get('fingerprint'))[:12]}"
     )
 
 
@@ -438,18 +332,6 @@ def data_folder(
     if own is not None:
         own.wait()
     return folder
-
-
-def _require_fields(saved: dict[str, Any], domain: Domain, path: Path | str) -> None:
-    try:
-        before = Domain(**saved.get("architecture", saved)["domain"])
-    except (LookupError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"its model has no domain: {error!r}") from error
-    if before.fields != domain.fields or before.ndim != domain.ndim:
-        raise ConfigError(
-            f"the checkpoint was trained on the fields {before.fields} in {before.ndim}D, '{path}' "
-            f"has {domain.fields} in {domain.ndim}D; resume with the data that the run began with"
-        )
 
 
 def _summarise(trainer: Trainer, status: str, folder: Path) -> None:
