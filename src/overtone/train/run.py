@@ -117,28 +117,48 @@ def _train(
         inputs = () if config.data.path is None else (config.data.path,)
         opened.require_free(resume=resume, overwrite=overwrite, inputs=inputs)
         own.wait()  # all have looked before the first one changes anything
-        changed, checkpoint = {}, None
-        if opened.used and resume:
-            changed = require_same(config, load_config(folder / "config.json"), folder)
-        parts = _prepare(config, folder, own, console)
-        if opened.used and resume:
-            checkpoint = find_checkpoint(config, parts, console)
-        if checkpoint is not None:
-            changed |= other_data(parts, checkpoint, allow_other_data)
-        trainer = Trainer(config, parts, checkpoint)
+        going_on = resume and opened.used
+        trainer, changed = _make_trainer(config, folder, own, going_on, allow_other_data, console)
         if own.first and (aside := opened.begin(config, replace=not resume)):
             said = f"the earlier run is kept as '{aside}' until this one has finished"
             console.print(said, soft_wrap=True, markup=False, highlight=False)
         own.wait()
         with _ending_well(trainer.checkpoints):
-            status = _run(trainer, changed, console)
+            with _reporting(trainer, changed, console) as (journal, display):
+                status = trainer.run(journal, display)
+            if own.first:
+                _summarise(trainer, status, folder)
+                display.table(f"{config.recipe}: {status}", _rows(trainer, folder))
         if own.first and status != "interrupted":
             opened.finish()
     return Outcome(status, folder)
 
 
-def _run(trainer: Trainer, changed: Mapping[str, Any], console: Console) -> str:
-    """Train with journal and display, and sum it up at the end; returns how it ended."""
+def _make_trainer(
+    config: RunConfig,
+    folder: Path,
+    own: Ranks,
+    going_on: bool,
+    allow_other_data: bool,
+    console: Console,
+) -> tuple[Trainer, dict[str, Any]]:
+    """All that training needs, and what is other than before; nothing is written."""
+    changed, checkpoint = {}, None
+    if going_on:
+        changed = require_same(config, load_config(folder / "config.json"), folder)
+    parts = _prepare(config, folder, own, console)
+    if going_on:
+        checkpoint = find_checkpoint(config, parts, console)
+    if checkpoint is not None:
+        changed |= other_data(parts, checkpoint, allow_other_data)
+    return Trainer(config, parts, checkpoint), changed
+
+
+@contextmanager
+def _reporting(
+    trainer: Trainer, changed: Mapping[str, Any], console: Console
+) -> Iterator[tuple[Journal | None, Display]]:
+    """Journal and display of a run; both begin with what is other than before."""
     config, own, folder = trainer.config, trainer.parts.ranks, trainer.parts.folder
     update = trainer.progress.update
     journal = None
@@ -154,14 +174,10 @@ def _run(trainer: Trainer, changed: Mapping[str, Any], console: Console) -> str:
                 journal.write("resume", update, {"changed": changed})
                 for name, values in changed.items():
                     display.say(f"changed: {name} was {values['before']}, is {values['now']}")
-            status = trainer.run(journal, display)
+            yield journal, display
     finally:
         if journal is not None:
             journal.close()
-    if own.first:
-        _summarise(trainer, status, folder)
-        display.table(f"{config.recipe}: {status}", _rows(trainer, folder))
-    return status
 
 
 @contextmanager
