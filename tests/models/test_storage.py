@@ -176,3 +176,22 @@ def test_what_is_no_model(tmp_path):
     (tmp_path / "config.json").write_text("[1")
     with pytest.raises(ot.CheckpointError, match=r"has no model\.safetensors"):
         ot.load(tmp_path)
+
+
+def test_saving_replaces_a_model_and_nothing_else(folder, make_model, tmp_path, monkeypatch):
+    model = make_model()
+    model.save(folder)  # its own: replaced
+    (folder / "thesis.tex").write_text("years of work")
+    with pytest.raises(ot.CheckpointError, match="did not write: 'thesis.tex'"):
+        model.save(folder)
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "config.json").write_text("{}")
+    with pytest.raises(ot.CheckpointError, match="not one that Overtone marked"):
+        model.save(own)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(ot.CheckpointError, match="the working directory"):
+        model.save(".")
+    assert (folder / "thesis.tex").read_text() == "years of work"
+    assert (own / "config.json").read_text() == "{}"
