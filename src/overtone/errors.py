@@ -7,6 +7,7 @@ as one line and exits with code 2.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Sequence
 
 PARTIAL = 3
@@ -57,6 +58,10 @@ class TrainingDiverged(OvertoneError):
     """A loss or a gradient turned non-finite; the last good checkpoint is kept."""
 
 
+class TrainingStopped(OvertoneError):
+    """The system ended a run: memory, disk or a process was lost; the last checkpoint is kept."""
+
+
 def require_one_of(
     value: object,
     known: Iterable[str],
@@ -82,3 +87,48 @@ def suggest(name: str, known: Sequence[str]) -> str:
     lowered = {entry.lower(): entry for entry in known}
     close = difflib.get_close_matches(name.lower(), list(lowered), n=1)
     return f" (did you mean '{lowered[close[0]]}'?)" if close else ""
+
+
+ADVICE = {
+    errno.ENOSPC: "make room there, or choose another folder",
+    errno.EDQUOT: "make room there, or choose another folder",
+    errno.EFBIG: "files may not be that large there; choose another folder, or see `ulimit -f`",
+    errno.EROFS: "choose a folder that you may write to",
+    errno.EACCES: "choose one that you may read and write",
+    errno.EPERM: "choose one that you may read and write",
+    errno.EISDIR: "expected a file",
+    errno.ENOTDIR: "expected a folder",
+    errno.ENOENT: "check the path",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EMFILE: "allow more with `ulimit -n 4096`",
+    errno.ENFILE: "close other programs",
+}
+"""What to do when the system refuses, by its number."""
+NO_MEMORY = ("allocate memory", "DefaultCPUAllocator", "out of memory")
+"""How torch says that there is not enough memory, in the text of a RuntimeError."""
+NO_SPACE = ("No space left on device", "StorageFull", "File too large", "Disk quota exceeded")
+"""How libraries say that the disk is full, each with an exception of its own."""
+
+
+def refusal(error: BaseException) -> str:
+    """What the system refused, and what to do; empty for what is not its doing.
+
+    Args:
+        error: whatever was raised.
+    """
+    text = str(error).split("\n")[0]
+    if isinstance(error, OSError):
+        names = [f"'{name}'" for name in (error.filename, error.filename2) if name is not None]
+        said = ": ".join([error.strerror or text, *names])
+        advice = ADVICE.get(error.errno or 0)
+        return f"{said}; {advice}" if advice else said
+    if any(words in text for words in NO_SPACE):
+        return f"{text}; {ADVICE[errno.ENOSPC]}"
+    if isinstance(error, MemoryError) or any(words in text for words in NO_MEMORY):
+        return (
+            f"there is not enough memory{': ' if text else ''}{text}; ask for a smaller batch, "
+            "grid or model, or for fewer frames"
+        )
+    if isinstance(error, RecursionError):
+        return "a file or a setting is nested too deeply to be read; make it flatter"
+    return ""

@@ -234,9 +234,9 @@ def _sync(path: Path) -> None:
 
 
 def cache_dir() -> Path:
-    """`$OVERTONE_CACHE`, or `overtone` in the user's cache folder."""
-    if "OVERTONE_CACHE" in os.environ:
-        return Path(os.environ["OVERTONE_CACHE"])
+    """`$OVERTONE_CACHE` if it is set and not empty, or `overtone` in the user's cache folder."""
+    if given := os.environ.get("OVERTONE_CACHE"):
+        return Path(given)
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "overtone"
 

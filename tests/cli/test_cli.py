@@ -1,10 +1,15 @@
 """The command line as a user meets it: in a process of its own."""
 
+import errno
+import os
 import subprocess
 import sys
+import warnings
 
 import pytest
 import torch
+import typer
+from safetensors import SafetensorError
 
 import overtone
 from overtone.cli import app as cli
@@ -12,7 +17,7 @@ from overtone.files import cache_dir
 from overtone.version import gather, package_version
 
 
-def run(*arguments, **environment):
+def run(*arguments):
     command = [sys.executable, "-m", "overtone", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -48,6 +53,34 @@ def test_wrong_arguments_are_one_message_with_code_2(arguments):
     [
         (overtone.PatchError("patch 3 is odd"), 2, "error: patch 3 is odd\n"),
         (RuntimeError("boom"), 1, "error: RuntimeError: boom (overtone --debug ... shows the"),
+        (overtone.DataError("a\x1b[2J\udcff\nb"), 2, "error: a\\x1b[2J\\xff\nb\n"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "x/metrics.jsonl"),
+            2,
+            "error: No space left on device: 'x/metrics.jsonl'; make room there",
+        ),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "x"),
+            2,
+            "error: Permission denied: 'x'; ",
+        ),
+        (IsADirectoryError(errno.EISDIR, "Is a directory", "x"), 2, "error: Is a directory: 'x'; "),
+        (OSError(errno.EMFILE, "Too many open files", "x"), 2, "error: Too many open files: 'x'; "),
+        (OSError("Unable to open file"), 2, "error: Unable to open file\n"),
+        (MemoryError(), 2, "error: there is not enough memory; ask for"),
+        (
+            RuntimeError(
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"
+            ),
+            2,
+            "error: there is not enough memory: DefaultCPUAllocator: can't",
+        ),
+        (
+            RecursionError("maximum recursion depth exceeded"),
+            2,
+            "error: a file or a setting is nested",
+        ),
+        (SafetensorError("IoError(Os { code: 28, kind: StorageFull })"), 2, "error: IoError(Os"),
     ],
 )
 def test_errors_are_one_line_and_debug_shows_the_traceback(
@@ -67,11 +100,65 @@ def test_errors_are_one_line_and_debug_shows_the_traceback(
         cli.main()
 
 
+def test_ctrl_c_is_one_line(monkeypatch, capsys):
+    commands = typer.Typer()
+
+    @commands.command()
+    def wait(debug: bool = False):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["overtone"])
+    with pytest.raises(SystemExit) as stop:
+        cli.main(commands)
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    monkeypatch.setattr(sys, "argv", ["overtone", "--debug"])
+    with pytest.raises(KeyboardInterrupt):
+        cli.main(commands)
+
+
+def test_a_warning_is_one_line(monkeypatch, capsys):
+    def warn():
+        warnings.simplefilter("always")
+        warnings.warn("line 3 of \x1b is left out", stacklevel=1)
+
+    monkeypatch.setattr(sys, "argv", ["overtone"])
+    with pytest.raises(SystemExit) as stop:
+        cli.main(warn)
+    assert stop.value.code == 0
+    assert capsys.readouterr().err == "warning: line 3 of \\x1b is left out\n"
+
+
+def test_a_reader_who_leaves_ends_nothing_and_any_terminal_will_do():
+    """As `overtone train list | head -0` on a terminal that knows ASCII alone."""
+    command = [sys.executable, "-m", "overtone", "train", "list"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as pipe:
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_output_that_is_lost_is_said_to_be():
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "overtone", "train", "list"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr == (
+        b"error: the output is incomplete: No space left on device. All else was done\n"
+    )
+
+
 def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("OVERTONE_CACHE", str(tmp_path / "here"))
     assert gather()["cache"] == str(tmp_path / "here")
-    monkeypatch.delenv("OVERTONE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("OVERTONE_CACHE", "")
+    assert cache_dir() == tmp_path / "overtone"
+    monkeypatch.delenv("OVERTONE_CACHE")
     assert cache_dir() == tmp_path / "overtone"
 
 

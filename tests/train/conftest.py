@@ -56,7 +56,7 @@ def start(tmp_path):
     """Starts a run as its own process, by `torchrun` if there are several ranks."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
 
-    def popen(config, out, *options, ranks=1, restarts=0, code=None):
+    def popen(config, out, *options, ranks=1, restarts=0, code=None, group=False):
         path = tmp_path / "given.yaml"
         path.write_text(config.to_yaml())
         command = [config.recipe, "--config", str(path), "--out", str(out), *options]
@@ -69,12 +69,13 @@ def start(tmp_path):
             script.write_text(code)
             launcher = [*launcher[:-1], str(script)]
             return _popen([*launcher, "train", *command], environment)
-        return _popen([*launcher, "overtone", "train", *command], environment)
+        return _popen([*launcher, "overtone", "train", *command], environment, group)
 
     return popen
 
 
-def _popen(command, environment):
+def _popen(command, environment, group=False):
     return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=group,
+    )  # fmt: skip

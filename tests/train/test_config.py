@@ -1,9 +1,11 @@
 """Settings: merging, refusing, round trips."""
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from overtone.errors import ConfigError
-from overtone.train.config import change, keys, load_config, parse_pairs, read_file
+from overtone.train.config import OPEN, RunConfig, change, keys, load_config, parse_pairs, read_file
 from overtone.train.recipes import recipe
 
 
@@ -40,11 +42,108 @@ def test_a_file_and_the_written_yaml_agree(tmp_path):
         ("optimizer.lr=-1", "optimizer.lr: .*greater than 0"),
         ("train.batch", "expected key=value"),
         ("train.batch=[1", "the value is not YAML"),
+        ("train.batch=1000000000000", "train.batch: .*less than or equal to 1000000000"),
+        ("model.blocks=1e18", "model.blocks: .*less than or equal to 1000000000"),
+        ("model.patches=[]", "model.patches: .*at least 1 item"),
+        ("train.patch_weights=[.inf, 1, 1]", "train.patch_weights: .*finite.*given: inf"),
+        ("train.patch_weights=[nan, 1, 1]", "train.patch_weights"),
+        ("train.patch_weights=[1e308, 1e308, 1e308]", "train.patch_weights is"),
+        ("optimizer.lr=inf", "optimizer.lr: .*finite"),
+        ("valid.every=nan", "valid.every: .*finite number"),
+        ("data.generate.settings.reynolds=.nan", "data.generate.settings.reynolds: .*finite"),
+        ("model.other.size=.inf", "model.other.size.*finite number"),
+        (f"model.other.size=0x1{'0' * 16}", "model.other.size: .*at most 64 bits"),
+        (f"train.seed={10**30}", "train.seed: .*less than 9223372036854775808"),
+        (f"train.seed={'9' * 6000}", "train.seed.*not YAML: Exceeds the limit"),
+        (f"train.batch=0x{'f' * 6000}", "train.batch: .*given: a number of too many digits"),
+        (f"train.batch={'a' * 6000}", "train.batch: .*given: 'a{79}…"),
+        ("train.batch=2001-99-99", "train.batch: .*given: '2001-99-99'"),
+        ("train.batch=2001-12-14", "train.batch: .*given: '2001-12-14'"),
+        ("train.batch=!!timestamp 2001-12-14", "could not determine a constructor"),
+        ("model.other.x=!!binary aGk=", "could not determine a constructor"),
+        ("model.other.x=!!set {a}", "could not determine a constructor"),
+        ("model.other.x=[&a [1], *a]", "repeated by reference"),
+        (f"model.other.x={'[' * 30}{']' * 30}", "more than 20 within each other"),
+        (f"model.other.x=[{'1,' * 10_001}]", "more than 10,000 values"),
+        (f"model.other.x={'1' * 100_001}", "longer than 100,000 characters"),
     ],
 )
 def test_mistakes_are_named(pair, message):
     with pytest.raises(ConfigError, match=message):
         change(base(), parse_pairs([pair]))
+
+
+def test_a_value_and_settings_below_it():
+    with pytest.raises(ConfigError, match="'model.other.a.b' is to be 2, but 'a' is 1 and has no"):
+        change(base(), parse_pairs(["model.other.a=1", "model.other.a.b=2"]))
+
+
+@pytest.mark.parametrize("seed", [0, 2**32, 2**63 - 1])
+def test_any_seed_that_is_taken_can_be_used(seed):
+    import torch
+
+    from overtone.train.draws import stream
+
+    seed = change(base(), {"train.seed": seed}).train.seed
+    torch.manual_seed(seed)
+    assert stream(seed, "order", 2**63).random() < 1
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+def test_an_alias_bomb_is_refused(tmp_path):
+    (tmp_path / "bomb.yaml").write_text(BOMB)
+    with pytest.raises(ConfigError, match="repeated by reference"):
+        read_file(tmp_path / "bomb.yaml")
+
+
+def test_a_file_without_end_is_refused():
+    with pytest.raises(ConfigError, match="longer than 100,000"):
+        read_file("/dev/zero")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(10**4000),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+KEYS = st.sampled_from([*keys(), *(f"{prefix}x" for prefix in OPEN), "model.other.x.y"])
+TEXTS = st.text(max_size=20) | st.sampled_from(
+    ["&a [*a]", "*b", "<<: {a: 1}", "? x", "!!int x", "- - -", "1:2:3", "0o9", "=", "\ud800"]
+)
+
+
+@given(st.dictionaries(KEYS | st.text(max_size=9), VALUES, max_size=3))
+def test_changes_of_any_kind_give_a_configuration_or_say_why_not(changes):
+    require_sound(lambda: change(base(), changes))
+
+
+@given(KEYS, TEXTS | VALUES.map(ascii))
+def test_pairs_of_any_kind_give_a_configuration_or_say_why_not(key, text):
+    require_sound(lambda: change(base(), parse_pairs([f"{key}={text}"])))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=60) | TEXTS.map(lambda t: t.encode(errors="replace")))
+def test_files_of_any_kind_give_a_configuration_or_say_why_not(tmp_path, content):
+    (tmp_path / "any.yaml").write_bytes(content)
+    (tmp_path / "config.json").write_bytes(content)
+    require_sound(lambda: change(base(), read_file(tmp_path / "any.yaml")))
+    require_sound(lambda: load_config(tmp_path / "config.json"))
+
+
+def require_sound(make):
+    """A configuration that can be written and read again, or a ConfigError."""
+    try:
+        config = make()
+    except ConfigError:
+        return
+    assert RunConfig.model_validate_json(config.model_dump_json()) == config
+    assert config.to_yaml()
 
 
 def test_numbers_of_an_emulator_are_not_those_of_a_baseline():

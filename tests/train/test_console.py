@@ -42,6 +42,14 @@ def test_quiet_ranks_say_nothing():
     assert text.getvalue() == ""
 
 
+def test_names_in_a_table_are_shown_as_they_are():
+    text = io.StringIO()
+    with Display(1, 0, Console(file=text, width=60), quiet=False) as display:
+        display.table("[/x] title", [("folder", "runs/[red]a\x1b[2J")])
+    assert "[/x] title" in text.getvalue()
+    assert "runs/[red]a\\x1b[2J" in text.getvalue()
+
+
 def test_durations():
     assert duration(3723.4) == "1:02:03"
     assert duration(0) == "0:00:00"

@@ -13,9 +13,9 @@ from overtone.errors import ConfigError, OvertoneError
 from overtone.guard.folders import MARKER, strangers
 from overtone.guard.locks import LOCK, locked
 from overtone.models.storage import load_folder
-from overtone.train import run as runs
 from overtone.train.checkpoint import Checkpoints
 from overtone.train.folder import FILES, _asides
+from overtone.train.loop import Trainer
 from overtone.train.run import train
 
 QUIET = Console(quiet=True)
@@ -94,7 +94,7 @@ def test_a_typo_does_not_cost_the_old_run(finished, small):
 
 def test_the_old_run_goes_when_the_new_one_has_finished(finished, small, monkeypatch):
     told = Console(file=io.StringIO(), width=400)
-    monkeypatch.setattr(runs, "_run", lambda *_: "interrupted")
+    monkeypatch.setattr(Trainer, "run", lambda *_: "interrupted")
     train(small(train__updates=3), finished, overwrite=True, console=told)
     assert re.search(r"the earlier run is kept as '.*-earlier-.*'", told.file.getvalue())
     (aside,) = _asides(finished)
@@ -109,14 +109,14 @@ def test_the_old_run_goes_when_the_new_one_has_finished(finished, small, monkeyp
 def test_notes_that_are_put_into_a_run_meanwhile_outlive_its_replacement(
     finished, small, monkeypatch
 ):
-    run = runs._run
+    run = Trainer.run
 
     def with_notes(*arguments):
         (aside,) = _asides(finished)
         (aside / "notes").write_text("mine")
         return run(*arguments)
 
-    monkeypatch.setattr(runs, "_run", with_notes)
+    monkeypatch.setattr(Trainer, "run", with_notes)
     train(small(train__updates=1), finished, overwrite=True, console=QUIET)
     (kept,) = finished.parent.glob(".run-earlier-*")
     assert names(kept) == ["notes"]

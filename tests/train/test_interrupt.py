@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from overtone.train.interrupt import Interrupt, ignore_interrupts
+from overtone.train.interrupt import GRACE, Interrupt, ignore_interrupts
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_is_remembered_and_the_second_acts(number):
     heard = []
     before = signal.signal(number, lambda *_: heard.append(number))
@@ -25,10 +25,25 @@ def test_the_first_signal_is_remembered_and_the_second_acts(number):
         signal.signal(number, before)
 
 
-def test_reading_processes_leave_ctrl_c_to_the_run():
-    before = signal.getsignal(signal.SIGINT)
+def test_a_hangup_that_is_ignored_stays_ignored():
+    """As `nohup` has it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupt() as interrupt:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not interrupt.requested
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_reading_processes_leave_interrupts_to_the_run():
+    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
     try:
         ignore_interrupts(0)
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        for number in numbers:
+            os.kill(os.getpid(), number)
+        assert 0 < signal.alarm(0) <= GRACE
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

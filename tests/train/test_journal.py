@@ -7,7 +7,7 @@ import math
 import pytest
 from rich.console import Console
 
-from overtone.errors import ConfigError, DataError
+from overtone.errors import ConfigError, OvertoneError
 from overtone.train.config import LogConfig
 from overtone.train.journal import Journal, describe, read_journal
 from overtone.train.run import train
@@ -29,15 +29,60 @@ def test_a_resumed_journal_drops_what_lies_behind_its_checkpoint(tmp_path):
     assert [(x["update"], x["loss"]) for x in lines] == [(1, 0.5), (2, 1.0), (3, 1.5), (4, 9.0)]
 
 
-def test_a_strict_reader_forgives_the_last_line_only(tmp_path):
+GOOD = [b'{"kind": "train", "update": %d, "loss": 0.5}' % number for number in range(1, 5)]
+DAMAGED = [
+    b"no json",
+    b"[1]",
+    b'{"kind": "train"}',
+    b'{"update": 2}',
+    b'{"kind": ["train"], "update": 2}',
+    b'{"kind": "train", "update": "2"}',
+    b'{"kind": "train", "update": -2}',
+    b'{"kind": "train", "update": 2.5}',
+    b'{"kind": "train", "update": true}',
+    b'{"kind": "train", "update": 2, "loss": "low"}',
+    b'{"kind": "train", "update": 2, "seconds": 1e999}',
+    b'{"kind": "valid", "update": 2, "vrmse": 0.1}',
+    b'{"kind": "valid", "update": 2, "vrmse": {}}',
+    b'{"kind": "valid", "update": 2, "vrmse": {"4": [0.1]}}',
+    b'{"kind": "train", "update": 2, "loss": 0.5, "patch": "\xff\xfe"}',
+    b'{"update": ' + b"9" * 5000 + b', "kind": "train"}',
+    b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=lambda line: line[:50])
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_a_damaged_line_is_left_out_with_a_warning_wherever_it_is(tmp_path, damaged, place):
     path = tmp_path / "metrics.jsonl"
-    path.write_text('{"update": 1}\n{"upd\n{"update": 3}\n{"up')
-    assert [line["update"] for line in read_journal(path)] == [1, 3]
-    with pytest.raises(DataError, match="line 2 is not JSON"):
-        read_journal(path, strict=True)
-    path.write_text('{"update": 1}\n{"up')
-    assert read_journal(path, strict=True) == [{"update": 1}]
+    texts = [*GOOD[:place], damaged, *GOOD[place:]]
+    path.write_bytes(b"".join(text + b"\n" for text in texts))
+    with pytest.warns(UserWarning, match=rf"1 of 5 lines .* left out \(line {place + 1}: "):
+        assert [line["update"] for line in read_journal(path)] == [1, 2, 3, 4]
+    with pytest.warns(UserWarning, match=f"line {place + 1}: "):
+        journal = Journal(tmp_path, PLAIN, update=2, name="run")
+    journal.write("train", 3, {"loss": 9.0})
+    journal.close()
+    with pytest.warns(UserWarning, match="1 of 4 lines"):
+        assert [line["loss"] for line in read_journal(path)] == [0.5, 0.5, 9.0]
+    assert damaged in path.read_bytes().splitlines()
+
+
+def test_a_line_that_was_cut_off_or_is_being_written_needs_no_warning(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(GOOD[0] + b'\n{"up')
+    assert [line["update"] for line in read_journal(path)] == [1]
     assert read_journal(tmp_path / "none") == []
+
+
+def test_lines_without_what_a_reader_needs_are_left_out(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(
+        GOOD[0] + b'\n{"kind": "train", "update": 2}\n{"kind": "valid", "update": 2}\n'
+    )
+    with pytest.warns(UserWarning, match="line 2: it lacks loss"):
+        lines = read_journal(path, {"train": ["loss"]})
+    assert [line["kind"] for line in lines] == ["train", "valid"]
 
 
 def test_numbers_that_json_does_not_know_are_null(tmp_path):
@@ -46,13 +91,6 @@ def test_numbers_that_json_does_not_know_are_null(tmp_path):
     journal.close()
     line = json.loads((tmp_path / "metrics.jsonl").read_text(), parse_constant=lambda _: 1 / 0)
     assert (line["vrmse"]["4"], line["rollout"], line["all"]) == (None, None, [None])
-
-
-def test_lines_that_are_kept_become_strict_json(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"kind": "valid", "update": 1, "rollout": Infinity}\n')
-    Journal(tmp_path, PLAIN, update=1, name="run").close()
-    assert json.loads(path.read_text(), parse_constant=lambda _: 1 / 0)["rollout"] is None
 
 
 def test_tensorboard_gets_the_numbers(tmp_path):
@@ -100,13 +138,24 @@ def test_without_rollouts_the_next_step_decides(small, tmp_path):
     assert rows["validation VRMSE"] == "patch 4: 0.3000 at update 3"
 
 
-def described(config, folder, errors, rollouts):
+def test_each_validation_says_whether_it_made_rollouts(small, tmp_path):
+    """A run may be resumed without them; what blew up before did so all the same."""
+    config = small(valid__rollout_steps=0)
+    rows = described(config, tmp_path, [0.1, 0.3], [None, None], steps=[3, 0])
+    assert rows["best"] == "patch 4: 0.3000 at update 2"
+    rows = described(small(), tmp_path, [0.2, 0.1], [0.4, None], steps=[3, 3])
+    assert rows["best"] == "patch 4: 0.2000, cycle: 0.4000 at update 1"
+
+
+def described(config, folder, errors, rollouts, steps=None):
     """What `overtone info` says of a run with these validations."""
     lines = [
         {"kind": "valid", "update": update, "vrmse": {"4": error}, "rollout": rollout,
          "patches": {"4": update}}
         for update, (error, rollout) in enumerate(zip(errors, rollouts, strict=True), start=1)
     ]  # fmt: skip
+    for line, length in zip(lines, steps or [], strict=False):
+        line["rollout_steps"] = length
     (folder / "config.json").write_text(config.model_dump_json())
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return describe(folder)
@@ -115,3 +164,23 @@ def described(config, folder, errors, rollouts):
 def test_another_folder_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="is not a run"):
         describe(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"{}", b"[" * 100_000, b'{"recipe": 1}'])
+@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "summary.json"])
+@pytest.mark.filterwarnings("ignore:.* can't be read and are left out")
+def test_a_damaged_run_is_described_or_refused(small, tmp_path, name, content):
+    described(small(), tmp_path, [0.3], [0.5])
+    (tmp_path / name).write_bytes(content)
+    if name == "config.json":
+        with pytest.raises(OvertoneError, match="is not a run's configuration"):
+            describe(tmp_path)
+    else:
+        assert describe(tmp_path)["status"] == "running, or ended without notice"
+
+
+def test_numbers_that_are_null_are_said_to_be_infinite(small, tmp_path):
+    described(small(), tmp_path, [0.3], [0.5])
+    line = {"kind": "train", "update": 1, "loss": None, "seconds": None, "flops": None}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    assert describe(tmp_path)["loss"] == "inf at first, inf now"

@@ -3,9 +3,11 @@
 import io
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
@@ -14,7 +16,7 @@ from rich.console import Console
 import overtone as ot
 from overtone.errors import ConfigError
 from overtone.train.journal import read_journal
-from overtone.train.parallel import _blocks, _device, whole
+from overtone.train.parallel import Ranks, _blocks, _device, whole
 from overtone.train.run import train
 
 QUIET = Console(file=io.StringIO())
@@ -118,7 +120,55 @@ def test_a_bad_batch_on_one_rank_stops_all(small, waves, start, tmp_path):
     output, _ = process.communicate(timeout=120)
     assert process.returncode != 0
     assert not (tmp_path / "run/summary.json").exists()
-    assert f"{file.name} trajectory 0 step" in output
+    (said,) = set(re.findall(r"is not finite: (.*?)\. Nothing was changed", output))
+    for batch in said.split("; "):  # of each rank that is named
+        assert re.search(rf"^loss nan.*{file.name} trajectory 0 step [4-7]\b", batch)
+
+
+class Told(Ranks):
+    """The first rank, with others that say what they are told to."""
+
+    others: ClassVar[list] = []
+
+    def gather(self, text):
+        return [text, *map(json.dumps, self.others)]
+
+
+def test_ranks_of_different_runs_are_refused(monkeypatch):
+    own, values = Told(0, 3, torch.device("cpu")), {"train.seed": 0, "model.patches": [4, 8]}
+    monkeypatch.setattr(Told, "others", [values, values])
+    own.require_alike(values, "")
+    monkeypatch.setattr(Told, "others", [values, values | {"train.seed": 1}])
+    with pytest.raises(ConfigError, match=r"train.seed is 0 on rank 0 and 1 on rank 2\. Do this"):
+        own.require_alike(values, "Do this")
+    monkeypatch.setattr(Told, "others", [{**values, "more": 1}])
+    with pytest.raises(ConfigError, match="more is None on rank 0 and 1 on rank 1"):
+        own.require_alike(values, "Do this")
+    Ranks(0, 1, torch.device("cpu")).require_alike(values, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", ["train.seed", "data.path"])
+def test_ranks_with_other_seeds_or_data_all_stop(small, waves, start, tmp_path, setting):
+    import shutil
+
+    shutil.copytree(waves, tmp_path / "fewer")
+    sorted((tmp_path / "fewer/data/train").iterdir())[0].unlink()
+    value = {"train.seed": 1, "data.path": str(tmp_path / "fewer")}[setting]
+    code = (
+        "import os, sys\n"
+        f"sys.argv += ['{setting}={value}'] if os.environ['RANK'] == '1' else []\n"
+        "from overtone.cli.app import main\n"
+        "main()\n"
+    )
+    output, _ = (process := start(small(), tmp_path / "run", ranks=2, code=code)).communicate()
+    assert process.returncode != 0
+    said = {"train.seed": "train.seed is 0 on rank 0", "data.path": "train.fingerprint is "}[
+        setting
+    ]
+    assert f"the ranks are not of one run: {said}" in output
+    assert "overtone/train/run.py" not in output  # the one traceback is torchrun's own
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

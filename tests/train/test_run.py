@@ -1,19 +1,31 @@
 """A run as a whole: what it writes, resuming, refusing."""
 
+import errno
 import io
 import json
+import os
+import shutil
 import signal
 import time
+from unittest.mock import Mock
 
+import h5py
 import pytest
 import torch
 from rich.console import Console
+from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch.utils.data import get_worker_info
 
 import overtone as ot
 from overtone.baselines import Baseline, find
 from overtone.data import WellFolder
-from overtone.errors import ConfigError, OvertoneError
+from overtone.errors import (
+    ConfigError,
+    DataError,
+    OvertoneError,
+    TrainingStopped,
+)
 from overtone.normalize import change_share, typical_pace
 from overtone.train.config import change, parse_pairs
 from overtone.train.journal import read_journal
@@ -91,6 +103,33 @@ def test_sigint_and_resume_give_the_weights_of_an_uninterrupted_run(
     assert first == second
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_notice_to_all_processes_of_a_run_loses_nothing(small, start, tmp_path, number):
+    """As a terminal sends it when it is closed, and a scheduler when the time is up."""
+    config = small(data__workers=2, train__updates=2000, valid__every=2000, save__every=2000)
+    process = start(config, tmp_path / "run", group=True)
+    metrics = tmp_path / "run/metrics.jsonl"
+    while process.poll() is None and len(read_journal(metrics)) < 20:
+        time.sleep(0.02)
+    os.killpg(process.pid, number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    reached = json.loads((tmp_path / "run/summary.json").read_text())["update"]
+    assert (tmp_path / f"run/checkpoints/update-{reached:08d}/COMPLETE").is_file()
+
+
+@pytest.mark.slow
+def test_training_goes_on_when_nobody_listens(small, start, tmp_path):
+    process = start(small(log__every=1), tmp_path / "run")
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    assert json.loads((tmp_path / "run/summary.json").read_text())["status"] == "finished"
+    assert len(read_journal(tmp_path / "run/metrics.jsonl")) == 14
+
+
 def test_a_kill_in_the_middle_of_a_checkpoint_loses_nothing_before_it(small, start, tmp_path):
     config = small()
     train(config, tmp_path / "whole", console=QUIET)
@@ -160,12 +199,121 @@ def test_patience_stops_early(small, tmp_path):
     assert json.loads((tmp_path / "run/summary.json").read_text())["update"] < 50
 
 
-def test_a_resumed_run_may_last_longer_but_not_be_another(small, tmp_path):
-    train(small(), tmp_path / "run", console=QUIET)
-    longer = small(train__updates=14)
-    assert train(longer, tmp_path / "run", resume=True, console=QUIET).status == "finished"
-    with pytest.raises(ConfigError, match=r"optimizer\.lr: 0\.004 before, 0\.002 now"):
-        train(small(optimizer__lr=2e-3), tmp_path / "run", resume=True, console=QUIET)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train__threads": 100_000}, "train.threads is 100000; this machine has .* at most"),
+        ({"data__workers": 100_000}, "data.workers is 100000; this machine has .* at most"),
+        (
+            {"train__batch": 10**9},
+            "1,000,000,000 windows of 4 frames at once takes .* smaller train",
+        ),
+        ({"model__patches": [10**9]}, "1000000000"),
+        ({"model__context": 10**9}, "14 frames; context 1000000000"),
+        ({"valid__rollout_steps": 10**9}, "14 frames; context 3 and horizon 1000000000"),
+        ({"data__coarsen": 10**9}, "coarsen is 1000000000"),
+    ],
+    ids=lambda c: next(iter(c)) if isinstance(c, dict) else "",
+)
+def test_what_is_too_much_is_refused_before_anything_is_written(small, tmp_path, changes, message):
+    threads = torch.get_num_threads()
+    with pytest.raises(OvertoneError, match=message):
+        train(small(**changes), tmp_path / "run", console=QUIET)
+    assert not (tmp_path / "run").exists()
+    assert torch.get_num_threads() == threads
+
+
+def test_absurd_intervals_do_no_harm(small, tmp_path):
+    huge = dict.fromkeys(
+        ("valid__every", "valid__windows", "valid__batch", "valid__rollouts", "valid__patience",
+         "save__every", "save__keep", "log__every"), 10**9,
+    )  # fmt: skip
+    assert (
+        train(small(train__updates=2, **huge), tmp_path / "run", console=QUIET).status == "finished"
+    )
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device", "run/x")
+
+
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [
+        ("overtone.train.journal.Journal.write", FULL),
+        pytest.param("overtone.train.journal.Journal.close", FULL, marks=pytest.mark.slow),
+        ("overtone.train.loop.Trainer._keep", SafetensorError("IoError(kind: StorageFull)")),
+        pytest.param("overtone.train.run._summarise", FULL, marks=pytest.mark.slow),
+        pytest.param("overtone.train.journal._tensorboard", FULL, marks=pytest.mark.slow),
+    ],
+)
+def test_a_full_disk_ends_the_run_with_a_message_and_it_resumes(
+    small, tmp_path, monkeypatch, place, error
+):
+    config = small(train__updates=8, valid__every=6, log__tensorboard=True)
+    train(small(train__updates=4, valid__every=6), tmp_path / "run", console=QUIET)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, Mock(side_effect=error))
+        named = "training stopped: .*make room.*'update-0000000[48]' is intact. --resume goes on"
+        with pytest.raises(TrainingStopped, match=named):
+            train(config, tmp_path / "run", resume=True, console=QUIET)
+    assert train(config, tmp_path / "run", resume=True, console=QUIET).status == "finished"
+
+
+class Deadly(WellFolder):
+    """Data by which a process that reads it dies, or fails, at the tenth window."""
+
+    reads, raises = 0, None
+
+    def __getitem__(self, index):
+        self.reads += get_worker_info() is not None
+        if self.reads == 10:
+            if self.raises is not None:
+                raise self.raises
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (
+            None,
+            TrainingStopped,
+            "data was ended from outside .*Killed.*fewer data.workers.*--resume",
+        ),
+        (DataError("'x.hdf5' is spoilt"), DataError, "^'x.hdf5' is spoilt$"),
+        pytest.param(
+            OSError(5, "Input/output error"),
+            TrainingStopped,
+            "data failed: OSError: .Errno 5. Input",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_process_that_reads_data_may_die(small, tmp_path, monkeypatch, error, kind, message):
+    monkeypatch.setattr(Deadly, "raises", error)
+    with monkeypatch.context() as patch:
+        patch.setattr("overtone.train.run.WellFolder", Deadly)
+        with pytest.raises(kind, match=message):
+            train(small(data__workers=1, save__every=1), tmp_path / "run", console=QUIET)
+    assert train(small(), tmp_path / "run", resume=True, console=QUIET).status == "finished"
+
+
+def test_data_that_can_not_be_validated_by_cost_no_training(small, waves, tmp_path):
+    shutil.copytree(waves, tmp_path / "spoilt")
+    file = sorted((tmp_path / "spoilt/data/valid").iterdir())[0]
+    with h5py.File(file, "r+") as opened:
+        opened["t0_fields/u"][0, 3, 3] = float("nan")
+    config = small(data__path=str(tmp_path / "spoilt"), optimizer__ema=0.9)
+    with pytest.raises(DataError, match=rf"split 'valid': {file.name} trajectory 0 step 0"):
+        train(config, tmp_path / "run", console=QUIET)
+    text = io.StringIO()
+    whole = small(optimizer__ema=0.9)
+    options = {"resume": True, "allow_other_data": True}
+    train(whole, tmp_path / "run", **options, console=Console(file=text, width=200))
+    assert "resuming from update 6" in text.getvalue()
+    train(whole, tmp_path / "whole", console=QUIET)
+    require_equal(weights(tmp_path / "whole"), weights(tmp_path / "run"))
 
 
 def test_an_existing_run_is_refused_resumed_or_overwritten(small, tmp_path):
@@ -181,33 +329,12 @@ def test_an_existing_run_is_refused_resumed_or_overwritten(small, tmp_path):
     assert (tmp_path / "notes/diary.txt").exists()
 
 
-def test_resume_with_nothing_to_resume_starts(small, tmp_path):
-    assert train(small(), tmp_path / "run", resume=True, console=QUIET).status == "finished"
-
-
 def test_a_context_longer_than_the_trajectories(small, tmp_path):
     with pytest.raises(OvertoneError, match="14 frames; context 20"):
         train(small(model__context=20), tmp_path / "run", console=QUIET)
 
 
-def test_data_with_other_fields_than_the_checkpoint(small, tmp_path):
-    train(small(train__updates=4), tmp_path / "run", console=QUIET)
-    from overtone.solvers.datasets import build_system, generate
-
-    other = generate(
-        build_system("gray_scott", grid=(16, 16)), tmp_path / "other", trajectories=4, steps=8,
-        splits=(0.5, 0.25, 0.25),
-    )  # fmt: skip
-    config = small(train__updates=4, data__path=str(other))
-    with pytest.raises(OvertoneError, match="the checkpoint was trained on the fields"):
-        train(config, tmp_path / "run", resume=True, console=QUIET)
-
-
 def test_a_nan_in_the_data_stops_the_run_and_is_named(small, waves, tmp_path):
-    import shutil
-
-    import h5py
-
     shutil.copytree(waves, tmp_path / "spoilt")
     file = sorted((tmp_path / "spoilt/data/train").iterdir())[0]
     with h5py.File(file, "r+") as opened:

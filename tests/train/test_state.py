@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from overtone.errors import CheckpointError
 from overtone.train.config import OptimizerConfig
 from overtone.train.state import (
     Average,
@@ -13,8 +14,10 @@ from overtone.train.state import (
     learning_rate,
     make_optimizer,
     optimizer_steps,
+    require_state,
     restore_progress,
     set_optimizer_steps,
+    state_forms,
     state_tensors,
 )
 
@@ -82,3 +85,57 @@ def test_a_restored_optimizer_goes_on_alike(kind):
 def test_progress_survives_json():
     progress = RunProgress(update=3, seconds=1.5, patches={"4": 2}, best=math.pi)
     assert restore_progress({**progress.to_dict(), "more": 1}) == progress
+
+
+GOOD = {
+    **RunProgress(update=3, seconds=1.5, patches={"4": 2, "8": 1}, best=0.5).to_dict(),
+    "optimizer_steps": 3.0,
+    "scaler": {},
+    "data": {"train": {"fingerprint": "a"}},
+}
+
+
+def test_a_good_state_is_accepted():
+    require_state(GOOD, ["4", "8"])
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.scale(torch.ones(1))
+    older = {key: value for key, value in GOOD.items() if key != "data"}
+    require_state({**older, "best": None, "scaler": scaler.state_dict()}, ["4", "8"])
+
+
+@pytest.mark.parametrize("name", [key for key in GOOD if key != "data"])
+def test_a_state_that_lacks_something_is_refused(name):
+    without = {key: value for key, value in GOOD.items() if key != name}
+    with pytest.raises(CheckpointError, match=f"it lacks {name}"):
+        require_state({**without, f"{name}_": GOOD[name]}, ["4", "8"])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({name: wrong} for name in GOOD for wrong in (-1, "1", [1], math.inf, {"": None})),
+        {"update": 3.0},
+        {"stale": True},
+        {"seconds": None},
+        {"patches": {"4": 2}},
+        {"patches": {"4": 2, "16": 1}},
+        {"patches": {"4": 2, "8": -1}},
+        {"patches": {"4": 2, "8": 1.0}},
+        {"scaler": {"scale": 1.0}},
+    ],
+    ids=str,
+)
+def test_a_state_with_something_else_in_it_is_refused(changes):
+    (name,) = changes
+    with pytest.raises(CheckpointError, match=f"can go on from: {name} is "):
+        require_state(GOOD | changes, ["4", "8"])
+
+
+@pytest.mark.parametrize("ema", [None, 0.9])
+def test_forms_are_those_of_the_tensors(ema):
+    model, config = nn.Linear(3, 2), OptimizerConfig(ema=ema)
+    average = Average(model, ema) if ema else None
+    made = state_tensors(model, make_optimizer(model, config), average)
+    forms = state_forms(model, config)
+    assert forms.keys() == made.keys()
+    assert all(forms[n].shape == t.shape and forms[n].dtype == t.dtype for n, t in made.items())

@@ -1,11 +1,13 @@
 """Validation against a direct computation."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from overtone.data import WellFolder
+from overtone.errors import DataError
 from overtone.train.config import ValidConfig
 from overtone.train.parallel import Ranks
 from overtone.train.validate import Validation, Validator, evenly_spaced
@@ -74,3 +76,36 @@ def test_indices_are_spread_evenly(num, wanted):
     found = evenly_spaced(num, wanted)
     assert len(set(found)) == min(num, wanted)
     assert (found[0], found[-1]) == (0, num - 1) if len(found) > 1 else found == [0]
+
+
+class Noted(Ranks):
+    """The first of two ranks; the other one has found something."""
+
+    def total(self, values):
+        return [value + other for value, other in zip(values, [1.0, 1.0, 1.0], strict=True)]
+
+    def gather(self, text):
+        return [text, "other.hdf5 trajectory 1 step 2"]
+
+
+@pytest.mark.parametrize("frame", [2, 4])
+def test_data_that_is_not_finite_is_not_a_blow_up(waves, monkeypatch, frame):
+    """It is named, whether it is in the window or in the target."""
+    read = WellFolder._read
+
+    def spoilt(self, file, trajectory, steps):
+        frames = read(self, file, trajectory, steps)
+        if steps.start <= frame < steps.stop:
+            frames[frame - steps.start] = math.nan
+        return frames
+
+    monkeypatch.setattr(WellFolder, "_read", spoilt)
+    named = r"split 'valid': .*\.hdf5 trajectory 0 step 0.* `overtone data check`"
+    with pytest.raises(DataError, match=named):
+        validator(waves, batch=2, rollout_steps=4)(Persistence())
+
+
+def test_all_ranks_stop_where_one_has_found_such_data(waves):
+    measure = replace(validator(waves, batch=2, rollout_steps=0), ranks=Noted(0, 2, ALONE.device))
+    with pytest.raises(DataError, match="split 'valid': other.hdf5 trajectory 1 step 2. No model"):
+        measure(Persistence())

@@ -6,8 +6,11 @@ A user's mistake is one message and exit code 2; `--debug` shows the traceback.
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,8 +18,10 @@ from overtone.cli.data import app as data_app
 from overtone.cli.diagnose import diagnose
 from overtone.cli.evaluate import evaluate, report, rollout, theory
 from overtone.cli.train import train
-from overtone.errors import ConfigError, OvertoneError
+from overtone.errors import INTERRUPTED, ConfigError, OvertoneError, refusal
 from overtone.guard.folders import claim
+from overtone.guard.names import shown_lines
+from overtone.guard.streams import lasting_streams
 from overtone.progress import Listing, Terminal
 from overtone.version import __version__
 
@@ -59,16 +64,26 @@ def info(
 
         rows = gather()
     else:
-        from overtone.report.figures.curves import training_curves
-        from overtone.report.style import save
-        from overtone.train.folder import KIND
         from overtone.train.journal import describe
 
-        rows = describe(run)
+        rows = {**describe(run), "curves": _draw_curves(run)}
+    Terminal().print(Listing(list(rows.items())))
+
+
+def _draw_curves(run: Path) -> str:
+    """Where the picture is, or why there is none: a run that can't be drawn can be described."""
+    from overtone.report.figures.curves import training_curves
+    from overtone.report.style import NothingToDraw, save
+    from overtone.train.folder import KIND
+
+    try:
         with claim(run, KIND, error=ConfigError).replacing() as place:
             save(training_curves(run), place, "curves")
-        rows["curves"] = str(run / "curves.png")
-    Terminal().print(Listing(list(rows.items())))
+    except NothingToDraw:
+        return "none yet"
+    except OSError as error:  # the folder of somebody else, or a full disk
+        return f"not drawn: {refusal(error)}"
+    return str(run / "curves.png")
 
 
 @app.command()
@@ -87,18 +102,58 @@ def demo(
 def main(commands: typer.Typer | None = None) -> None:
     """Run a command line: a mistake is one message and a code, unless --debug asks for more."""
     debug = "--debug" in sys.argv
-    try:
-        (commands or app)()
-    except OvertoneError as error:
-        _fail(error, debug, code=2)
-    except Exception as error:
-        _fail(error, debug, code=1)
-
-
-def _fail(error: Exception, debug: bool, code: int) -> None:
-    if debug:
-        raise error
-    kind = "" if isinstance(error, OvertoneError) else f"{type(error).__name__}: "
-    hint = "" if isinstance(error, OvertoneError) else " (overtone --debug ... shows the traceback)"
-    typer.echo(f"error: {kind}{error}{hint}", err=True)
+    with lasting_streams() as lost, warnings.catch_warnings():
+        if not debug:
+            warnings.showwarning = partial(_warn, set())
+        code = _run(commands or app, debug)
+        if code == 0 and (reason := lost()):
+            code = _fail(f"error: the output is incomplete: {reason}. All else was done", 2)
     sys.exit(code)
+
+
+def _run(commands: Callable[[], object], debug: bool) -> int:
+    """The code to exit with."""
+    try:
+        commands()
+    except SystemExit as stop:
+        interrupt = _interrupt(stop)
+        if interrupt is None:
+            return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        if debug:
+            raise interrupt from None
+        return _fail("interrupted", INTERRUPTED)
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        return _fail("interrupted", INTERRUPTED)
+    except Exception as error:
+        if debug:
+            raise
+        if isinstance(error, OvertoneError):
+            return _fail(f"error: {error}", 2)
+        if explained := refusal(error):
+            return _fail(f"error: {explained}", 2)
+        hint = "(overtone --debug ... shows the traceback)"
+        return _fail(f"error: {type(error).__name__}: {error} {hint}", 1)
+    return 0
+
+
+def _interrupt(stop: BaseException | None) -> KeyboardInterrupt | None:
+    """The Ctrl-C that typer has turned into an exit, if there was one."""
+    while stop is not None and not isinstance(stop, KeyboardInterrupt):
+        stop = stop.__cause__ or stop.__context__
+    return stop
+
+
+def _fail(message: str, code: int) -> int:
+    """Say why a command ends; names in it may come from files."""
+    typer.echo(shown_lines(message), err=True)
+    return code
+
+
+def _warn(said: set[str], message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning as one line, without the place in the code; what was said is not said again."""
+    text = shown_lines(f"warning: {message}")
+    if text not in said:
+        said.add(text)
+        typer.echo(text, err=True)

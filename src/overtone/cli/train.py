@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from overtone.errors import INTERRUPTED
+from overtone.errors import INTERRUPTED, ConfigError
 
 
 def train(
@@ -26,6 +26,9 @@ def train(
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove an earlier run of that folder.")
+    ] = False,
+    allow_other_data: Annotated[
+        bool, typer.Option("--allow-other-data", help="Resume on other data than before.")
     ] = False,
     show: Annotated[
         bool, typer.Option("--show", help="Print the resolved configuration and stop.")
@@ -55,7 +58,11 @@ def train(
         return
     from overtone.train.run import train as run
 
-    outcome = run(resolved, folder, resume=resume, overwrite=overwrite)
+    if allow_other_data and not resume:
+        raise ConfigError("--allow-other-data is for a run that goes on; add --resume")
+    outcome = run(
+        resolved, folder, resume=resume, overwrite=overwrite, allow_other_data=allow_other_data
+    )
     if outcome.status == "interrupted":
         typer.echo(f"interrupted; the same command with --resume goes on from {folder}", err=True)
         raise typer.Exit(INTERRUPTED)

@@ -4,7 +4,7 @@
         model/        what `from_pretrained` reads: weights and configuration
         state/        moments of the optimizer and the averaged weights, as safetensors
         state.json    everything else, and the SHA-256 of all these files
-        COMPLETE      written last
+        COMPLETE      written last: the SHA-256 of state.json; empty in older versions
 
 A checkpoint is written under a hidden name, marked, then renamed; older ones are removed only then.
 Under FSDP every rank writes its own part of `state/` with torch's distributed checkpoint, in its
@@ -13,6 +13,7 @@ safetensors form, and any number of ranks can read it again. Nothing is ever unp
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import warnings
@@ -32,6 +33,7 @@ from overtone.train.parallel import Ranks
 
 FOLDER = "checkpoints"
 MARKER = "COMPLETE"
+STATE = "state.json"
 PREFIX = "update-"
 NAMES = (
     MARKER,
@@ -58,6 +60,23 @@ class Checkpoint:
     def update(self) -> int:
         """How many updates were made."""
         return int(self.state["update"])
+
+    def require_tensors(self, expected: Mapping[str, Tensor]) -> None:
+        """Refuse a checkpoint that lacks one of these tensors, or has it in another form."""
+        try:
+            found = dcp.HuggingFaceStorageReader(str(self.path / "state")).read_metadata()
+        except Exception as error:  # each reader of the format has its own kinds
+            raise CheckpointError(f"state/ can't be read: {error}") from error
+        forms: Any = found.state_dict_metadata
+        for name, tensor in expected.items():
+            if name not in forms:
+                raise CheckpointError(f"state/ lacks {name}")
+            shape, dtype = tuple(forms[name].size), forms[name].properties.dtype
+            if (shape, dtype) != (tuple(tensor.shape), tensor.dtype):
+                raise CheckpointError(
+                    f"{name} in state/ is {shape}, {dtype}; expected {tuple(tensor.shape)}, "
+                    f"{tensor.dtype}"
+                )
 
     def load_tensors(self, templates: dict[str, Tensor], *, sharded: bool) -> None:
         """Fill tensors of the same names in place; under FSDP all ranks must call it."""
@@ -115,13 +134,20 @@ class Checkpoints:
             shutil.rmtree(scratch, ignore_errors=True)
         self._agree(failure, update)
 
-    def newest(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest complete checkpoint, and warnings about what was passed over."""
+    def newest(self, *, below: int | None = None) -> tuple[Checkpoint | None, list[str]]:
+        """The newest complete checkpoint, and warnings about what was passed over.
+
+        Args:
+            below: of those before this update; of all if None.
+        """
         notes = [
             f"'{path.name}' was not finished and is left out"
             for path in sorted(self.folder.glob(f".{PREFIX}*.part"))
         ]
+        limit = None if below is None else f"{PREFIX}{below:08d}"
         for path in sorted(self.folder.glob(f"{PREFIX}*"), reverse=True):
+            if limit is not None and path.name >= limit:
+                continue
             if not (path / MARKER).exists():
                 notes.append(f"'{path.name}' has no {MARKER} marker and is left out")
                 continue
@@ -130,6 +156,10 @@ class Checkpoints:
             except CheckpointError as error:
                 notes.append(f"'{path.name}' is damaged and is left out: {error}")
         return None, notes
+
+    def any_complete(self) -> bool:
+        """Whether there is a checkpoint that was finished, damaged or not."""
+        return any(self.folder.glob(f"{PREFIX}*/{MARKER}"))
 
     def _save_tensors(self, folder: Path, tensors: dict[str, Tensor], sharded: bool) -> None:
         if sharded:
@@ -168,18 +198,37 @@ def _finish(scratch: Path, final: Path, state: Mapping[str, Any]) -> None:
     files = sorted(file for file in scratch.rglob("*") if file.is_file())
     digests = {file.relative_to(scratch).as_posix(): sha256(file) for file in files}
     content = {**state, "sha256": digests}
-    (scratch / "state.json").write_text(json.dumps(content, indent=2) + "\n")
-    (scratch / MARKER).write_text("")
+    (scratch / STATE).write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    (scratch / MARKER).write_text(sha256(scratch / STATE) + "\n")
     put_in_place(scratch, final)
 
 
 def _verified_state(path: Path) -> dict[str, Any]:
+    """The content of state.json, if every file of the checkpoint is as it was saved."""
     try:
-        state = json.loads((path / "state.json").read_text())
-        expected = state["sha256"]
-        for name, digest in expected.items():
-            if sha256(path / name) != digest:
-                raise CheckpointError(f"{name} is not the file that was saved")
-    except (OSError, json.JSONDecodeError, KeyError, AttributeError) as error:
-        raise CheckpointError(f"state.json or what it names can't be read: {error!r}") from error
+        seal, text = (path / MARKER).read_bytes().strip(), (path / STATE).read_bytes()
+        if seal not in (b"", hashlib.sha256(text).hexdigest().encode()):
+            raise CheckpointError(f"{STATE} or {MARKER} is not the file that was saved")
+        state = json.loads(text)
+        update, digests = state["update"], dict(state["sha256"])
+        if type(update) is not int or path.name != f"{PREFIX}{update:08d}":
+            raise CheckpointError(f"{STATE} is of update {update!r}")
+        _require_files(path, digests)
+    except CheckpointError:
+        raise
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"{STATE} or what it names can't be read: {error!r}") from error
     return state
+
+
+def _require_files(path: Path, digests: Mapping[str, str]) -> None:
+    """Every file that is read has a checksum, and every checksum its file."""
+    there = {file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()}
+    for name in there - digests.keys() - {STATE}:
+        if name.endswith((".json", ".safetensors")):
+            raise CheckpointError(f"{name} has no checksum in {STATE}")
+    for name, digest in digests.items():
+        if name not in there:
+            raise CheckpointError(f"{name} is missing")
+        if sha256(path / name) != digest:
+            raise CheckpointError(f"{name} is not the file that was saved")

@@ -11,15 +11,48 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
 from overtone.errors import ConfigError, suggest
+from overtone.guard.names import shown
 from overtone.models.processors import PROCESSORS
 
-Positive = Annotated[int, Field(ge=1)]
-Whole = Annotated[int, Field(ge=0)]
+MOST = 10**9
+"""Largest count of anything: more is a slip of the finger."""
+MAX_BYTES = 100_000
+"""Longest text with settings; the longest that we write has 2,000."""
+MAX_NODES = 10_000
+"""Most values in such a text."""
+MAX_DEPTH = 20
+"""How deeply they may be nested."""
+MAX_SHOWN = 80
+"""Longest value that is repeated in a message."""
+
+
+def _short(value: Any) -> Any:
+    """The same, if all its whole numbers can be written as JSON and read again."""
+    if isinstance(value, (dict, list)):
+        for entry in value.values() if isinstance(value, dict) else value:
+            _short(entry)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("expected whole numbers of at most 64 bits")
+    return value
+
+
+Positive = Annotated[int, Field(ge=1, le=MOST)]
+Whole = Annotated[int, Field(ge=0, le=MOST)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 PatchConfig = Positive | tuple[Positive, ...]
+Options = dict[str, Annotated[JsonValue, AfterValidator(_short)]]
 
 
 OPEN = ("data.generate.settings.", "model.other.")
@@ -27,9 +60,9 @@ OPEN = ("data.generate.settings.", "model.other.")
 
 
 class Section(BaseModel):
-    """A part of the configuration: immutable, and nothing that is not named here."""
+    """A part of the configuration: immutable, finite, and nothing that is not named here."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class GenerateConfig(Section):
@@ -43,7 +76,7 @@ class GenerateConfig(Section):
     trajectories: Positive = 24
     steps: Positive = 60
     splits: tuple[float, float, float] = (0.8, 0.1, 0.1)
-    seed: Whole = 0
+    seed: Seed = 0
     per_file: Positive = 8
 
 
@@ -74,7 +107,7 @@ class ModelConfig(Section):
     name: str = "vit"
     """A processor (`vit`, `axial`, …), `cvit`, or a baseline (`unet`, `fno`, …)."""
     tokenizer: Literal["csm", "ckm", "fixed"] = "csm"
-    patches: tuple[PatchConfig, ...] = (4, 8, 16)
+    patches: Annotated[tuple[PatchConfig, ...], Field(min_length=1)] = (4, 8, 16)
     size: str = "tiny"
     context: Positive = 6
     unit: Literal["pace", "context"] = "pace"
@@ -95,7 +128,7 @@ class ModelConfig(Section):
     mode_blocks: Positive | None = None
     refine: Positive | None = None
     """Width of convolutions that correct changes cell by cell; none if None."""
-    other: dict[str, Any] = {}
+    other: Options = {}
     """Options of a baseline or of CViT, as their own documentation names them."""
 
     @property
@@ -169,7 +202,7 @@ class TrainConfig(Section):
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     compile: bool = False
     checkpoint_activations: bool = False
-    seed: Whole = 0
+    seed: Seed = 0
     device: str = "auto"
     threads: Positive | None = None
     """Threads of torch on the CPU; torch's own choice if None."""
@@ -235,7 +268,8 @@ class RunConfig(Section):
     @model_validator(mode="after")
     def _agrees(self) -> RunConfig:
         weights = self.train.patch_weights
-        if weights is not None and (len(weights) != len(self.model.patches) or not sum(weights)):
+        fits = weights is None or len(weights) == len(self.model.patches)
+        if not fits or (weights is not None and not 0 < sum(weights) < float("inf")):
             raise ValueError(
                 f"train.patch_weights is {weights}; expected {len(self.model.patches)} numbers, "
                 f"one for each of model.patches {self.model.patches}, not all 0"
@@ -271,7 +305,7 @@ def change(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
         *sections, last = key.split(".")
         if key not in known and not key.startswith(OPEN):
             raise ConfigError(
-                f"there is no setting '{key}'{suggest(key, known)}; `overtone train RECIPE "
+                f"there is no setting {_given(key)}{suggest(key, known)}; `overtone train RECIPE "
                 "--show` lists them all"
             )
         target = plain
@@ -279,6 +313,11 @@ def change(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
             if target.get(section) is None:
                 target[section] = {}
             target = target[section]
+            if not isinstance(target, dict):
+                raise ConfigError(
+                    f"'{key}' is to be {_given(value)}, but '{section}' is {_given(target)} and "
+                    "has no settings of its own; give one of the two"
+                )
         target[last] = value
     return _validate(plain)
 
@@ -289,7 +328,9 @@ def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise ConfigError(f"'{pair}' is not a setting; expected key=value, e.g. train.batch=8")
+            raise ConfigError(
+                f"{_given(pair)} is not a setting; expected key=value, e.g. train.batch=8"
+            )
         changes[key.strip()] = _scalar(value, key)
     return changes
 
@@ -297,11 +338,13 @@ def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
 def read_file(path: str | Path) -> dict[str, Any]:
     """Dotted keys and values of a YAML file."""
     try:
-        content = yaml.safe_load(Path(path).read_text())
+        with Path(path).open("rb") as file:
+            text = file.read(MAX_BYTES + 1).decode()
     except OSError as error:
         raise ConfigError(f"the configuration '{path}' can't be read: {error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ConfigError(f"'{path}' is not YAML: {error}") from error
+    content = _parse(text, f"'{path}' is not YAML")
     if not isinstance(content, dict):
         raise ConfigError(f"'{path}' holds {type(content).__name__}; expected sections with keys")
     return dict(_flatten(content))
@@ -310,7 +353,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
 def load_config(path: str | Path) -> RunConfig:
     """The configuration that a run wrote beside itself."""
     try:
-        return RunConfig.model_validate_json(Path(path).read_text())
+        return RunConfig.model_validate_json(Path(path).read_bytes())
     except OSError as error:
         raise ConfigError(f"'{path}' can't be read: {error}") from error
     except ValidationError as error:
@@ -342,16 +385,57 @@ def _flatten(content: Mapping[str, Any], prefix: str = "") -> Any:
 
 
 def _scalar(text: str, key: str) -> Any:
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{key}={text}: the value is not YAML: {error}") from error
+    value = _parse(text, f"{_given(key)} is to be {_given(text)}: the value is not YAML")
     if isinstance(value, str):
         try:
             return float(value)  # YAML 1.1 reads 1e-4 as text
         except ValueError:
             return value
     return value
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads plain data of bounded size: what JSON can hold, without references."""
+
+    yaml_constructors = {  # noqa: RUF012 - as yaml has it
+        tag: construct
+        for tag, construct in yaml.SafeLoader.yaml_constructors.items()
+        if tag is None
+        or tag.rpartition(":")[2] in ("null", "bool", "int", "float", "str", "seq", "map")
+    }
+    # A date is a text.
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [entry for entry in entries if not entry[0].endswith(":timestamp")]
+        for first, entries in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    nodes = depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("a value is repeated by reference (*name); write it out")
+        self.nodes, self.depth = self.nodes + 1, self.depth + 1
+        if self.nodes > MAX_NODES or self.depth > MAX_DEPTH:
+            raise yaml.YAMLError(
+                f"it has more than {MAX_NODES:,} values, or more than {MAX_DEPTH} within each other"
+            )
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def _parse(text: str, complaint: str) -> Any:
+    """What a YAML text says.
+
+    Args:
+        text: from a file or the command line.
+        complaint: how an error begins.
+    """
+    if len(text) > MAX_BYTES:
+        raise ConfigError(f"{complaint} of settings: it is longer than {MAX_BYTES:,} characters")
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe one
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a number of too many digits
+        raise ConfigError(f"{complaint}: {error}") from error
 
 
 def _validate(plain: Mapping[str, Any]) -> RunConfig:
@@ -369,7 +453,18 @@ def _explain(error: ValidationError) -> str:
         key = ".".join(p for p in entry["loc"] if isinstance(p, str) and p.isidentifier())
         message = entry["msg"].removeprefix("Value error, ")
         if key:
-            given = "" if isinstance(entry["input"], dict) else f" (given: {entry['input']!r})"
+            given = (
+                "" if isinstance(entry["input"], dict) else f" (given: {_given(entry['input'])})"
+            )
             message = f"{key}: {message}{given}"
         lines.setdefault(key or message, message)
     return "; ".join(lines.values())
+
+
+def _given(value: Any) -> str:
+    """A value as it is repeated in a message: not too long of it."""
+    try:
+        text = shown(repr(value))
+    except ValueError:  # a whole number that Python won't write
+        return "a number of too many digits"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

@@ -1,4 +1,4 @@
-"""Ctrl-C and the scheduler's notice: finish the update, save, stop."""
+"""Ctrl-C, the scheduler's notice, a terminal that is closed: finish the update, save, stop."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+GRACE = 60
+"""Seconds that a process which reads data has left after SIGTERM."""
 
 
 class Interrupt:
-    """Listens for SIGINT and SIGTERM while it is entered; the second one acts at once.
+    """Listens for SIGINT, SIGTERM and SIGHUP while it is entered; the second one acts at once.
+
+    A hangup that is ignored, as under `nohup`, stays ignored.
 
     Attributes:
         requested: whether this process was asked to stop.
@@ -25,7 +29,9 @@ class Interrupt:
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():  # others can't have handlers
-            self._before = {number: signal.signal(number, self._hear) for number in SIGNALS}
+            ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            heard = SIGNALS[:2] if ignored else SIGNALS
+            self._before = {number: signal.signal(number, self._hear) for number in heard}
         return self
 
     def __exit__(
@@ -46,5 +52,11 @@ class Interrupt:
 
 
 def ignore_interrupts(worker: int) -> None:
-    """For processes that read data: a terminal sends them Ctrl-C too, but the run decides."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """For processes that read data: terminals and schedulers notify them too, but the run decides.
+
+    It needs them until it has finished the update. After SIGTERM they leave by themselves in the
+    end, so that a run that has lost its way can still be rid of them.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: signal.alarm(GRACE))

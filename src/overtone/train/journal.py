@@ -2,27 +2,36 @@
 
 `metrics.jsonl` is always written, one JSON object a line; whatever shows curves may get the same
 numbers. A resumed run drops lines behind its checkpoint first, so that the file reads as if nothing
-had happened. What `overtone info RUN` prints is made of that file and the run's configuration.
+had happened; where its settings or data differ from those before, it says so in a line of its own.
+What `overtone info RUN` prints is made of that file and the run's configuration. A line that can't
+be read is passed over with a warning, and stays where it is.
 
-JSON knows no infinity, so an error that blew up is null. So is the rollout of a run that makes
-none, which `valid.rollout_steps` tells apart.
+JSON knows no infinity, so an error that blew up is null. So is the rollout of a validation that
+makes none, which `rollout_steps` of its line tells apart.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import warnings
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from overtone.errors import ConfigError, DataError
+from overtone.errors import ConfigError
 from overtone.files import replacing
 from overtone.train.config import LogConfig, RunConfig, load_config
 from overtone.train.console import duration
 
 METRICS = "metrics.jsonl"
 SUMMARY = "summary.json"
+TABLES = ("losses", "vrmse", "patches")
+"""Entries of a line that hold a number for each patch."""
+NUMBERS = ("loss", "lr", "rollout", "rollout_steps", "seconds", "cpu_seconds", "flops")
+"""Entries that are a number, or null."""
+NEEDED = {"train": ("loss", "seconds", "flops"), "valid": ("vrmse", "rollout", "patches")}
+"""Entries of lines by which a run is described."""
 
 
 class Journal:
@@ -46,13 +55,15 @@ class Journal:
         """Add a line.
 
         Args:
-            kind: `"train"` or `"valid"`.
+            kind: `"train"` or `"valid"`; `"resume"` where a run went on otherwise than before.
             update: how many updates were made.
             values: numbers, texts, or mappings of them.
         """
         line = plain({"kind": kind, "update": update, **values})
         self._file.write(json.dumps(line, allow_nan=False) + "\n")
         self._file.flush()
+        if kind == "resume":
+            return
         numbers = {f"{kind}/{name}": x for name, x in _flat(values) if isinstance(x, (int, float))}
         if self._board is not None:
             for name, value in numbers.items():
@@ -78,32 +89,70 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read_journal(path: Path, *, strict: bool = False) -> list[dict[str, Any]]:
-    """The lines of a `metrics.jsonl`; one that was cut off by a crash is left out.
+def read_journal(
+    path: Path, need: Mapping[str, Collection[str]] | None = None
+) -> list[dict[str, Any]]:
+    """The lines of a `metrics.jsonl`, each with at least `kind` and `update`.
+
+    One that can't be read is left out, with a warning; the last one without, if a crash has cut it
+    off or somebody is just writing it.
 
     Args:
-        path: the file; without `strict` there may be none yet.
-        strict: of lines that are no JSON, forgive the last one only.
+        path: the file; there may be none yet.
+        need: kind of a line -> entries that it must have.
     """
-    texts = path.read_text().splitlines() if strict or path.exists() else []
-    lines = []
+    lines, damaged = [], []
+    texts = path.read_bytes().split(b"\n") if path.exists() else []
     for number, text in enumerate(texts, start=1):
         try:
-            lines.append(json.loads(text))
-        except json.JSONDecodeError as error:
-            if strict and number < len(texts):
-                raise DataError(f"'{path}', line {number} is not JSON: {error}") from error
+            lines += [_parsed(text, need or {})] if text.strip() else []
+        except (ValueError, RecursionError) as error:
+            damaged += [f"line {number}: {error}"] if number < len(texts) else []
+    if damaged:
+        warnings.warn(
+            f"'{path}': {len(damaged)} of {len(texts) - 1} lines can't be read and are left out "
+            f"({damaged[0]})",
+            stacklevel=2,
+        )
     return lines
 
 
+def _parsed(text: bytes, need: Mapping[str, Collection[str]]) -> dict[str, Any]:
+    """The content of a line; ValueError says what is wrong with it."""
+    line = json.loads(text)
+    if not isinstance(line, dict):
+        raise ValueError(f"{type(line).__name__} instead of a mapping")
+    kind, update = line.get("kind"), line.get("update")
+    if not isinstance(kind, str) or type(update) is not int or update < 0:
+        raise ValueError("it has no kind, or no number of an update")
+    if missing := [name for name in need.get(kind, ()) if name not in line]:
+        raise ValueError(f"it lacks {missing[0]}")
+    numbers = {name: line[name] for name in NUMBERS if name in line}
+    for table in (line[name] for name in TABLES if name in line):
+        if not isinstance(table, dict) or not table:
+            raise ValueError("it has no numbers of patches where they belong")
+        numbers |= table
+    for name, value in numbers.items():
+        if value is not None and not (isinstance(value, (int, float)) and math.isfinite(value)):
+            raise ValueError(f"{name} is no number")
+    return line
+
+
 def _cut(path: Path, update: int) -> None:
-    if not path.exists():
-        return
-    kept = [line for line in read_journal(path) if line["update"] <= update]
-    with replacing(path) as scratch:
-        scratch.write_text(
-            "".join(json.dumps(plain(line), allow_nan=False) + "\n" for line in kept)
-        )
+    """Drop lines of later updates, and what a crash has cut off; all others stay as they are."""
+    read_journal(path)  # warns of those that can't be read
+    if path.exists():
+        *texts, _ = path.read_bytes().split(b"\n")
+        with replacing(path) as scratch:
+            kept = (text + b"\n" for text in texts if not _is_later(text, update))
+            scratch.write_bytes(b"".join(kept))
+
+
+def _is_later(text: bytes, update: int) -> bool:
+    try:
+        return _parsed(text, {})["update"] > update
+    except (ValueError, RecursionError):
+        return False
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Any:
@@ -140,25 +189,34 @@ def describe(folder: str | Path) -> dict[str, str]:
             f"'{folder}' is not a run: it lacks config.json or {METRICS}. Expected the --out of "
             "`overtone train`"
         )
-    config, lines = load_config(folder / "config.json"), read_journal(folder / METRICS)
+    config, lines = load_config(folder / "config.json"), read_journal(folder / METRICS, NEEDED)
     train = [line for line in lines if line["kind"] == "train"]
     valid = [line for line in lines if line["kind"] == "valid"]
     rows = {"recipe": config.recipe, **_setting(config), "status": _status(folder)}
     if train:
         last = train[-1]
         rows["progress"] = f"{last['update']:,} of {config.num_updates:,} updates"
-        rows["time"] = duration(last["seconds"])
-        rows["PFLOP"] = f"{last['flops'] / 1e15:.3g}"
-        rows["loss"] = f"{train[0]['loss']:.4g} at first, {last['loss']:.4g} now"
+        rows["time"] = duration(last["seconds"] or 0)
+        rows["PFLOP"] = f"{(last['flops'] or 0) / 1e15:.3g}"
+        rows["loss"] = f"{_number(train[0]['loss']):.4g} at first, {_number(last['loss']):.4g} now"
     if valid:
-        rolls = config.valid.rollout_steps > 0
-        rows["validation VRMSE"] = _errors(valid[-1], rolls)
-        best = min(valid, key=lambda line: _score(line, rolls))
-        blew_up = math.isinf(_score(best, rolls))
-        rows["best"] = "none: every validation blew up" if blew_up else _errors(best, rolls)
+        steps = config.valid.rollout_steps
+        rows["validation VRMSE"] = _errors(valid[-1], steps)
+        best = min(valid, key=lambda line: _score(line, steps))
+        blew_up = math.isinf(_score(best, steps))
+        rows["best"] = "none: every validation blew up" if blew_up else _errors(best, steps)
         rows["updates of each patch"] = _pairs(valid[-1]["patches"])
+    if resumed := [line for line in lines if line["kind"] == "resume"]:
+        rows["resumed"] = "; ".join(_resumed(line) for line in resumed)
     rows["checkpoints"] = ", ".join(_checkpoints(folder)) or "none"
     return rows
+
+
+def _resumed(line: dict[str, Any]) -> str:
+    """What a resumed run changed."""
+    changed = line.get("changed")
+    names = ", ".join(map(str, changed)) if isinstance(changed, dict) else ""
+    return f"at update {line['update']:,} with other {names or 'settings'}"
 
 
 def _setting(config: RunConfig) -> dict[str, str]:
@@ -178,7 +236,7 @@ def _setting(config: RunConfig) -> dict[str, str]:
 def _status(folder: Path) -> str:
     try:
         return str(json.loads((folder / SUMMARY).read_text())["status"])
-    except (OSError, json.JSONDecodeError, KeyError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return "running, or ended without notice"
 
 
@@ -186,16 +244,21 @@ def _checkpoints(folder: Path) -> list[str]:
     return sorted(path.parent.name for path in folder.glob("checkpoints/*/COMPLETE"))
 
 
-def _score(line: dict[str, Any], rolls: bool) -> float:
+def _score(line: dict[str, Any], steps: int) -> float:
     """As `Validation.score`; infinite if a rollout was made and is null in the file."""
-    if rolls or line["rollout"] is not None:
+    if _rolls(line, steps):
         return _number(line["rollout"])
     return sum(map(_number, line["vrmse"].values())) / len(line["vrmse"])
 
 
-def _errors(line: dict[str, Any], rolls: bool) -> str:
+def _rolls(line: dict[str, Any], steps: int) -> bool:
+    """Whether a validation made rollouts; lines of older versions don't say, the run's steps do."""
+    return line["rollout"] is not None or bool(line.get("rollout_steps", steps))
+
+
+def _errors(line: dict[str, Any], steps: int) -> str:
     errors = {f"patch {patch}": error for patch, error in line["vrmse"].items()}
-    if rolls or line["rollout"] is not None:
+    if _rolls(line, steps):
         errors["cycle"] = line["rollout"]
     said = _pairs({k: "blew up" if v is None else f"{v:.4f}" for k, v in errors.items()})
     return f"{said} at update {line['update']:,}"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from overtone.data import WellFolder, collate
-from overtone.errors import TrainingDiverged
+from overtone.errors import DataError, TrainingDiverged
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
 from overtone.schedules import Patch
@@ -40,7 +41,7 @@ from overtone.train.state import (
     set_optimizer_steps,
     state_tensors,
 )
-from overtone.train.validate import Validation, Validator
+from overtone.train.validate import Validation, Validator, place_name
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Parts:
         flops: patch -> FLOPs of an update at it.
         folder: of the run.
         ranks: this process among all.
+        source: split -> what is kept of it, to know it again at a resume.
     """
 
     model: Model
@@ -62,6 +64,7 @@ class Parts:
     flops: dict[Patch, int]
     folder: Path
     ranks: Ranks
+    source: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Trainer:
@@ -214,15 +217,20 @@ class Trainer:
         return self.scaler.is_enabled() and self.scaler.get_scale() > 1.0
 
     def _refuse(self, loss: float, norm: float, failed: bool) -> None:
-        """Stop on all ranks; name the batches of those that failed."""
+        """Stop on all ranks; name the batches of those that failed.
+
+        Gradients are averaged over the ranks, so one that is not finite is so everywhere: where
+        there are losses that are not finite, theirs are the batches to name.
+        """
         update, data = self.progress.update, self.parts.data
-        text = ""
+        text, lost = "", not math.isfinite(loss)
+        if self.parts.ranks.largest([float(lost)])[0]:
+            failed = lost
         if failed:
             turns = range(self.config.train.accumulate)
             indices = [i for turn in turns for i in self.windows.indices(update, turn)]
-            places = [data.where(i) for i in indices]
-            names = [f"{Path(p.file).name} trajectory {p.trajectory} step {p.step}" for p in places]
-            text = f"loss {loss:g}, gradient norm {norm:g} with {', '.join(names)}"
+            names = ", ".join(place_name(data, index) for index in indices)
+            text = f"loss {loss:g}, gradient norm {norm:g} with {names}"
         reports = [report for report in self.parts.ranks.gather(text) if report]
         found, _ = self.checkpoints.newest()
         kept = f"'{found.path.name}' is kept" if found else "none was written yet"
@@ -247,11 +255,12 @@ class Trainer:
         recent.reset()
 
     def _validate(self, journal: Journal | None, display: Display) -> None:
-        if self.average is not None:
-            with self.average.in_place():
+        try:
+            with nullcontext() if self.average is None else self.average.in_place():
                 self._judge(journal, display)
-        else:
-            self._judge(journal, display)
+        except DataError:  # on all ranks; the training up to here was none the worse for it
+            self.save()
+            raise
 
     def _judge(self, journal: Journal | None, display: Display) -> None:
         """Measure the weights in place, and keep them if they are the best so far.
@@ -273,8 +282,14 @@ class Trainer:
             self._keep("last", found)
         if journal is not None:
             seconds = time.monotonic() - began
-            values = {"vrmse": found.vrmse, "rollout": found.rollout, "patches": progress.patches}
-            journal.write("valid", progress.update, {**values, "validation_seconds": seconds})
+            values = {
+                "vrmse": found.vrmse,
+                "rollout": found.rollout,
+                "rollout_steps": self.config.valid.rollout_steps,
+                "patches": progress.patches,
+                "validation_seconds": seconds,
+            }
+            journal.write("valid", progress.update, values)
         errors = "  ".join(f"{patch}: {error:.4f}" for patch, error in found.vrmse.items())
         cycle = "" if found.rollout is None else f"  cycle: {found.rollout:.4f}"
         mark = "  (best so far)" if better else ""
@@ -316,6 +331,7 @@ class Trainer:
                 "optimizer_steps": optimizer_steps(self.optimizer),
                 "scaler": self.scaler.state_dict(),
                 "ranks": self.parts.ranks.world,
+                "data": dict(self.parts.source),
             }
         )
 

@@ -7,8 +7,9 @@ rank; without it there is one rank and nothing here does anything.
 from __future__ import annotations
 
 import gc
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -63,6 +64,23 @@ class Ranks:
         found = [torch.empty_like(padded) for _ in range(self.world)]
         dist.all_gather(found, padded)
         return [bytes(part.tolist()).rstrip(b"\0").decode(errors="replace") for part in found]
+
+    def require_alike(self, values: Mapping[str, Any], advice: str) -> None:
+        """Refuse, on all ranks with the same words, what differs between them.
+
+        Args:
+            values: plain data by name, of this rank.
+            advice: what to do about it.
+        """
+        first, *others = (json.loads(text) for text in self.gather(json.dumps(values)))
+        differing = [
+            f"{name} is {first.get(name)} on rank 0 and {other.get(name)} on rank {rank}"
+            for rank, other in enumerate(others, start=1)
+            for name in first | other
+            if first.get(name) != other.get(name)
+        ]
+        if differing:
+            raise ConfigError(f"the ranks are not of one run: {'; '.join(differing)}. {advice}")
 
     def wait(self) -> None:
         """Until all ranks are here."""

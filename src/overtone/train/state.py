@@ -7,7 +7,7 @@ are no state.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -15,7 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from overtone.errors import CheckpointError
 from overtone.train.config import OptimizerConfig
+
+COUNTS = ("update", "best_update", "stale")
+AMOUNTS = ("seconds", "cpu_seconds", "flops", "optimizer_steps")
+SCALER = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}
+"""Entries of a saved state: counts, amounts that need not be whole, and those of fp16's scaler."""
 
 
 @dataclass
@@ -128,6 +134,13 @@ def state_tensors(
     return tensors
 
 
+def state_forms(model: nn.Module, config: OptimizerConfig) -> dict[str, Tensor]:
+    """What has the shapes and kinds of `state_tensors`, by their names, without making any."""
+    kinds = ("exp_avg", "exp_avg_sq", *(() if config.ema is None else ("average",)))
+    named = dict(model.named_parameters())
+    return {f"{kind}.{name}": parameter for kind in kinds for name, parameter in named.items()}
+
+
 def optimizer_steps(optimizer: torch.optim.Optimizer) -> float:
     """How many steps were made; fewer than updates where fp16 skipped some."""
     return max((float(s["step"]) for s in optimizer.state.values() if s), default=0.0)
@@ -141,4 +154,42 @@ def set_optimizer_steps(optimizer: torch.optim.Optimizer, steps: float) -> None:
 
 def restore_progress(values: Mapping[str, Any]) -> RunProgress:
     """The inverse of `RunProgress.to_dict`, from a larger mapping."""
-    return RunProgress(**{name: values[name] for name in RunProgress().to_dict() if name in values})
+    return RunProgress(**{name: values[name] for name in RunProgress().to_dict()})
+
+
+def require_state(values: Mapping[str, Any], patches: Collection[str]) -> None:
+    """Refuse a saved state that is not what a run can go on from.
+
+    Args:
+        values: the state; more than is looked at here may be in it.
+        patches: those of the model, as text.
+    """
+    for name in COUNTS:
+        _require(_is_count(values.get(name)), name, values)
+    for name in AMOUNTS:
+        _require(_is_amount(values.get(name)), name, values)
+    counts: Any = values.get("patches")
+    counted = isinstance(counts, dict) and counts.keys() == set(patches)
+    _require(counted and all(map(_is_count, counts.values())), "patches", values)
+    scaler: Any = values.get("scaler")
+    scaled = isinstance(scaler, dict) and scaler.keys() in (set(), SCALER)
+    _require(scaled and all(map(_is_amount, scaler.values())), "scaler", values)
+    best = values.get("best")
+    _require("best" in values and (best is None or _is_amount(best)), "best", values)
+    splits = values.get("data", {})  # older versions did not save it
+    known = isinstance(splits, dict) and all(isinstance(split, dict) for split in splits.values())
+    _require(known, "data", values)
+
+
+def _require(right: bool, name: str, values: Mapping[str, Any]) -> None:
+    if not right:
+        given = f"{name} is {values[name]!r}" if name in values else f"it lacks {name}"
+        raise CheckpointError(f"its state is not one that a run can go on from: {given}")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_amount(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and value >= 0

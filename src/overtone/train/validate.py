@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from overtone.data import WellFolder, collate
 from overtone.domain import Window
+from overtone.errors import DataError
 from overtone.metrics import vrmse
 from overtone.models.base import Model
 from overtone.rollout import rollout
@@ -99,13 +101,16 @@ class Validator:
         return self._mean(self.trajectories, self.config.rollouts, error)
 
     def _mean(self, data: WellFolder, num: int, error: Callable[[Window, Tensor], Tensor]) -> float:
-        """Mean of an error `(B,)` over windows; infinite where it is not a number."""
+        """Mean of an error `(B,)` over windows; infinite where it is not a number.
+
+        Windows whose own values are not finite say nothing about a model, and are refused.
+        """
         indices = evenly_spaced(len(data), num)
         share = math.ceil(len(indices) / self.ranks.world)
         own = indices[self.ranks.rank :: self.ranks.world]
         # Every rank calls the model equally often: sharded weights are gathered by all together.
         own, counted = own + indices[:1] * (share - len(own)), len(own)
-        total = 0.0
+        total, spoilt = 0.0, []
         for first in range(0, share, self.config.batch):
             batch = own[first : first + self.config.batch]
             window, target = collate([data[i] for i in batch])
@@ -113,9 +118,34 @@ class Validator:
             values = error(window.to(device), target.to(device)).nan_to_num(
                 nan=math.inf, posinf=math.inf
             )
-            total += float(values[: max(counted - first, 0)].double().sum())
-        total, count = self.ranks.total([total, float(counted)])
+            subtotal = float(values[: max(counted - first, 0)].double().sum())
+            if math.isinf(subtotal):
+                spoilt += [i for i in batch if not _is_finite(data, i)]
+            total += subtotal
+        total, count, refused = self.ranks.total([total, float(counted), float(len(spoilt))])
+        if refused:
+            self._refuse(data, spoilt)
         return total / count
+
+    def _refuse(self, data: WellFolder, spoilt: list[int]) -> None:
+        """Stop on all ranks; name what each of them has found."""
+        found = self.ranks.gather(", ".join(place_name(data, index) for index in spoilt[:3]))
+        raise DataError(
+            f"'{data.path}' has values that are not finite in split '{data.split}': "
+            f"{'; '.join(text for text in found if text)}. No model can be validated by them: look "
+            "at that data with `overtone data check`"
+        )
+
+
+def _is_finite(data: WellFolder, index: int) -> bool:
+    window, target = data[index]
+    return bool(window.fields.isfinite().all() and target.isfinite().all())
+
+
+def place_name(data: WellFolder, index: int) -> str:
+    """Where a window comes from, for a message."""
+    place = data.where(index)
+    return f"{Path(place.file).name} trajectory {place.trajectory} step {place.step}"
 
 
 def evenly_spaced(num: int, wanted: int) -> list[int]:

@@ -35,6 +35,8 @@ NUM_BINS = 60
 """A loss curve is drawn as means over this many stretches of updates."""
 MAX_DOTS = 2000
 """Single losses drawn behind a curve."""
+NEEDED = {"train": ("losses", "lr"), "valid": ("vrmse",)}
+"""Entries of lines by which curves are drawn."""
 
 
 @styled
@@ -69,36 +71,25 @@ def training_curves(path: str | Path, *, known: dict[str, Look] | None = None) -
 
 
 def read_metrics(path: str | Path) -> list[dict[str, Any]]:
-    """Records of a run. A last line that an interruption cut short is left out."""
+    """Records of a run; lines that can't be read are left out, with a warning."""
     path = Path(path)
     path = path / METRICS if path.is_dir() else path
-    try:
-        lines = read_journal(path, strict=True)
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"'{path}' can't be read as training metrics: {error}") from error
-    records = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            records.append(_checked(line))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(
-                f"'{path}', line {number} is not a training metric: {error!r}; expected JSON "
-                'objects such as {"kind": "train", "update": 1, "losses": {"8": 0.5}, "lr": 1e-4}'
-            ) from error
-    return records
+    if not path.is_file():
+        raise DataError(f"'{path}' can't be read as training metrics: there is no such file")
+    return [_record(line) for line in read_journal(path, NEEDED)]
 
 
-def _checked(record: dict[str, Any]) -> dict[str, Any]:
-    """A record with numbers where numbers belong; raises what a wrong one raises."""
-    kind, update = record["kind"], int(record["update"])
+def _record(line: dict[str, Any]) -> dict[str, Any]:
+    """What is drawn of a line, with NaN for null."""
+    kind = line["kind"]
+    record = {"kind": kind, "update": line["update"]}
     if kind == "train":
-        losses = {patch: _number(loss) for patch, loss in record["losses"].items()}
-        return {"kind": kind, "update": update, "lr": _number(record["lr"]), "losses": losses}
+        record["lr"] = _number(line["lr"])
+        record["losses"] = {patch: _number(loss) for patch, loss in line["losses"].items()}
     if kind == "valid":
-        errors = {patch: _number(error) for patch, error in record["vrmse"].items()}
-        rollout = _number(record.get("rollout"))
-        return {"kind": kind, "update": update, "vrmse": errors, "rollout": rollout}
-    return {"kind": kind, "update": update}
+        record["vrmse"] = {patch: _number(error) for patch, error in line["vrmse"].items()}
+        record["rollout"] = _number(line.get("rollout"))
+    return record
 
 
 def _number(value: float | None) -> float:
