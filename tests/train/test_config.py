@@ -1,7 +1,7 @@
 """Settings: merging, refusing, round trips."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from overtone.errors import ConfigError
@@ -117,11 +117,15 @@ TEXTS = st.text(max_size=20) | st.sampled_from(
 )
 
 
+@example({"model.other.x": 1, "model.other.x.y": 2})
+@example({"model.other.x": float("inf")})
 @given(st.dictionaries(KEYS | st.text(max_size=9), VALUES, max_size=3))
 def test_changes_of_any_kind_give_a_configuration_or_say_why_not(changes):
     require_sound(lambda: change(base(), changes))
 
 
+@example("train.batch", "2001-99-99")
+@example("model.other.x", "!!binary /w==")
 @given(KEYS, TEXTS | VALUES.map(ascii))
 def test_pairs_of_any_kind_give_a_configuration_or_say_why_not(key, text):
     require_sound(lambda: change(base(), parse_pairs([f"{key}={text}"])))
