@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Literal, Protocol, get_args
 
@@ -133,27 +134,14 @@ class Rollout(Iterator[Tensor]):
             return self._whole(window.fields[:, -1])
         with torch.no_grad():
             began = _now(window.fields) if self._timed else 0.0
-            frame = self._call(window, self.choice)
+            with _memory(window, self.choice):
+                frame = self._model(window, self.choice.patch, self.choice.shift)
             self.seconds = _now(window.fields) - began if self._timed else 0.0
             if self._limits is not None:
                 frame = self._judged(frame)
             self._window = self._window.slide(frame)
         self.step += 1
         return self._whole(frame)
-
-    def _call(self, window: Window, choice: Choice) -> Tensor:
-        """The model's frame; where memory does not suffice, an error that says what for."""
-        try:
-            return self._model(window, choice.patch, choice.shift)
-        except (MemoryError, RuntimeError) as error:
-            out_of_memory = isinstance(error, (MemoryError, torch.OutOfMemoryError))
-            if not out_of_memory and "DefaultCPUAllocator" not in str(error):
-                raise
-            raise OvertoneError(
-                f"a step at patch {choice.patch} of {len(window.fields)} samples on a grid of "
-                f"{window.domain.shape} cells does not fit into memory; predict fewer samples at "
-                f"once, or at a coarser patch ({str(error).splitlines()[0] if str(error) else ''})"
-            ) from error
 
     def _judged(self, frame: Tensor) -> Tensor:
         """What the rollout goes on with of a frame, in which samples may have blown up."""
@@ -183,6 +171,24 @@ class Rollout(Iterator[Tensor]):
         whole = frame.new_full((len(self.alive), *frame.shape[1:]), torch.nan)
         whole[self.alive] = frame
         return whole
+
+
+@contextmanager
+def _memory(window: Window, choice: Choice) -> Iterator[None]:
+    """Within it, too little memory is an error that says what it was for."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        reason = next(iter(str(error).splitlines()), "")
+        if not isinstance(error, (MemoryError, torch.OutOfMemoryError)) and (
+            "DefaultCPUAllocator" not in reason
+        ):
+            raise
+        raise OvertoneError(
+            f"a step at patch {choice.patch} of {len(window.fields)} samples on a grid of "
+            f"{window.domain.shape} cells does not fit into memory; predict fewer samples at once, "
+            f"or at a coarser patch ({reason})"
+        ) from error
 
 
 def _now(values: Tensor) -> float:

@@ -136,3 +136,23 @@ def test_deviation_of_nothing():
     assert deviation(zero, zero).item() == 0.0
     assert deviation(one, zero).item() == math.inf
     assert deviation(zero, one).item() == 1.0
+
+
+@pytest.mark.parametrize("units", [(1e-30, 1e-20), (1e25, 1e20)])
+def test_units_do_not_matter_to_deviations(units):
+    """Of a gas whose density and velocity are in small or in large units."""
+    rho, speed = units
+    domain = ot.Domain((8, 8), (1.0, 1.0), "periodic", ("density", "velocity_x", "velocity_y"))
+    coordinates = (np.arange(8) / 8,) * 2
+    setting = Setting("any", domain, ("x", "y"), ({},), coordinates)
+    frames = 2 + torch.rand(1, 3, 3, 8, 8)
+    other = frames * torch.tensor([1.1, 1.2, 1.3])[:, None, None]
+    scale = torch.tensor([rho, speed, speed])[:, None, None]
+    for name, measure in laws(setting).items():
+        expected = deviation(measure(other), measure(frames))
+        found = deviation(measure(scale * other), measure(scale * frames))
+        assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-4), name
+    velocity, density = frames[0, -1, 1:], frames[0, -1, 0]
+    whole = physics.total_momentum(velocity, domain, density=density)
+    scaled = physics.total_momentum(speed * velocity, domain, density=rho * density)
+    assert (scaled / (rho * speed)).tolist() == pytest.approx(whole.tolist(), rel=1e-4)

@@ -113,7 +113,8 @@ def total(field: Tensor, domain: Domain) -> Tensor:
 
 def total_momentum(velocity: Tensor, domain: Domain, *, density: Tensor | None = None) -> Tensor:
     """ρ u integrated over the domain, `(..., d)`; ρ is 1 if it is not given."""
-    parts = [c if density is None else c * density for c in _components(velocity, domain)]
+    parts = [c.double() for c in _components(velocity, domain)]
+    parts = parts if density is None else [c * density.double() for c in parts]
     return torch.stack([total(part, domain) for part in parts], dim=-1)
 
 
