@@ -1,6 +1,8 @@
 """Windows: every one once, the right frames, the same from any process."""
 
+import os
 import pickle
+import shutil
 
 import h5py
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 import overtone as ot
-from overtone.data import FieldSpec, Header, WellFolder, collate, write_well
+from overtone.data import FieldSpec, Header, Storage, WellFolder, collate, write_well
 
 
 def all_of(values, stack, num=2, steps=9, shape=(6, 8)):
@@ -303,3 +305,72 @@ def test_any_frames_of_a_trajectory(make_folder, stack):
     for start, count in ((3, 3), (-1, 2), (0, 0)):
         with pytest.raises(ot.DataError, match="it has 5 at stride 2"):
             data.frames(0, start, count)
+
+
+def test_a_fingerprint_knows_the_data_and_not_their_place(make_folder, tmp_path):
+    folder, _ = make_folder()
+    mark = WellFolder(folder, context=3).fingerprint()
+    assert len(mark) == 64
+    assert mark == WellFolder(folder, context=1, stride=2, fields="D", coarsen=2).fingerprint()
+    moved = shutil.copytree(folder, tmp_path / "moved", copy_function=shutil.copyfile)
+    os.utime(moved / "data/train/toy_0.hdf5", (1, 1))
+    assert mark == WellFolder(moved, context=3).fingerprint()
+    assert mark != WellFolder(moved, "valid", context=3).fingerprint()
+    (moved / "data/train/toy_1.hdf5").rename(moved / "data/train/toy_2.hdf5")
+    assert mark != WellFolder(moved, context=3).fingerprint()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"shape": (6, 10)},
+        {"num": 1},
+        {"steps": 8},
+        {"files": 1},
+        {"dt": 0.5},
+        {"seed": 1},
+        {"boundaries": ("wall", "periodic")},
+        {"storage": Storage("float64")},
+    ],
+)
+def test_other_data_have_other_fingerprints(make_values, make_header, tmp_path, other):
+    marks = []
+    for options in ({}, other):
+        shape, steps = options.get("shape", (6, 8)), options.get("steps", 9)
+        values = make_values(shape, options.get("num", 2), steps, seed=options.get("seed", 0))
+        header = make_header(shape, options.get("boundaries", "periodic"), options.get("dt", 0.25))
+        for index in range(options.get("files", 2)):
+            path = tmp_path / f"of_{len(marks)}" / f"{index}.hdf5"
+            write_well(path, values, header, storage=options.get("storage"))
+        marks.append(WellFolder(path.parent, context=3).fingerprint())
+    assert marks[0] != marks[1]
+
+
+@pytest.mark.parametrize("field", ["density", "pressure", "velocity", "D"])
+def test_a_fingerprint_looks_at_every_field_and_at_first_and_last_frames(make_folder, field):
+    folder, _ = make_folder(files=(1, 0, 0))
+    path = next(folder.rglob("*.hdf5"))
+    marks = {WellFolder(folder, context=3).fingerprint()}
+    for trajectory, step in ((0, 0), (-1, -1)):
+        with h5py.File(path, "r+") as file:
+            group = next(g for g in ("t0_fields", "t1_fields", "t2_fields") if field in file[g])
+            file[group][field][trajectory, step] += 1
+        marks.add(WellFolder(folder, context=3).fingerprint())
+    assert len(marks) == 3
+
+
+def test_a_fingerprint_reads_little(make_folder, monkeypatch):
+    folder, _ = make_folder(shape=(40, 50))
+    monkeypatch.setattr("overtone.data.well.SAMPLED_CELLS", 0)
+    read, original = [], h5py.Dataset.__getitem__
+
+    def count(dataset, index, **options):
+        values = original(dataset, index, **options)
+        read.append(np.size(values))
+        return values
+
+    data = WellFolder(folder, context=3)
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", count)
+    data.fingerprint()
+    assert 0 < max(read) <= 2**8 * 4
+    assert len(read) == 2 * 4 * 4

@@ -6,6 +6,8 @@ opened its files, begins anew in another one, and travels empty.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 from collections import OrderedDict
@@ -22,6 +24,10 @@ from overtone.errors import DataError
 
 MAX_CONSTANT_BYTES = 4_000_000
 """Constant fields up to this size are kept in memory for as long as their file is open."""
+NUM_SAMPLES = 4
+"""Places of each field that a digest looks at."""
+DESCRIBED = ("axes", "shape", "num_trajectories", "num_steps", "dt", "extent", "boundaries")
+"""What of a layout goes into a digest, next to its fields and parameters."""
 
 
 class Scratch:
@@ -89,6 +95,43 @@ class OpenFile:
         """Values of a scalar, float64."""
         dataset: Any = self.file[f"scalars/{name}"]
         return np.asarray(dataset[index], dtype=np.float64)
+
+    def digest(self, cells: int) -> str:
+        """SHA-256 of the file's layout and size and of a sample of each field, in hexadecimal.
+
+        The sample of a field is a block of at most `cells` cells of `NUM_SAMPLES` frames. From one
+        to the next, trajectory, frame and place move on, from the first to the last of each.
+        """
+        description = {key: getattr(self.layout, key) for key in DESCRIBED}
+        description["parameters"] = {k: str(v) for k, v in self.layout.parameters.items()}
+        datasets = {spec: self.datasets[spec.name] for spec in self.layout.fields}
+        description["fields"] = [
+            (spec.name, spec.order, found.shape, found.dtype.str)
+            for spec, found in datasets.items()
+        ]
+        description["bytes"] = self.file.id.get_filesize()
+        total = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
+        for spec in self.layout.fields:
+            for number in range(NUM_SAMPLES):
+                total.update(self._sample(spec, number / (NUM_SAMPLES - 1), cells).tobytes())
+        return total.hexdigest()
+
+    def _sample(self, spec: FieldSpec, position: float, cells: int) -> np.ndarray:
+        """A block of one frame, `position` of the way (0 to 1) along each axis of the dataset."""
+        dataset, index = self.datasets[spec.name], []
+        lead = spec.sample_varying + spec.time_varying
+        space = len(dataset.shape) - lead - spec.order
+        side = max(1, int(cells ** (1 / max(1, space))))
+        for axis, size in enumerate(dataset.shape[: lead + space]):
+            width = 1 if axis < lead else min(size, side)
+            first = round(position * (size - width))
+            index.append(slice(first, first + width))
+        try:
+            return np.asarray(dataset[tuple(index)])
+        except (OSError, RuntimeError) as error:
+            raise DataError(
+                f"'{self.place.path}': {dataset.name} can't be read: {error}"
+            ) from error
 
     def close(self) -> None:
         """Close the file."""

@@ -8,6 +8,7 @@ row by row. A field that does not vary with the sample, the time or an axis is b
 
 from __future__ import annotations
 
+import hashlib
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -34,6 +35,8 @@ Item = tuple[Window, Tensor]
 """A window `(T, C, *space)` and its target `(horizon, C, *space)`."""
 
 
+SAMPLED_CELLS = 2**20
+"""Cells of a frame that a fingerprint reads, shared by the files of a split."""
 SAME = 1e-3
 """Relative difference up to which dt and extent are equal but for rounding, as for models."""
 
@@ -188,6 +191,21 @@ class WellFolder(Dataset[Item]):
             for spec in self.layouts[file].scalars
             if spec.time_varying
         }
+
+    def fingerprint(self) -> str:
+        """What tells this split from others, in hexadecimal: quick, whatever the files' size.
+
+        SHA-256 over the files in their order: name, layout, size in bytes, and a sample of each
+        field's values, so that other data of the same shape differ. Where the folder lies, when
+        its files were written and which part of it was asked for (stride, fields, trajectories …)
+        play no role. A change in a single cell may go unnoticed; `files.fingerprint` reads all.
+        """
+        total = hashlib.sha256()
+        cells = max(2**8, SAMPLED_CELLS // len(self.files))
+        for file, layout in zip(self.files, self.layouts, strict=True):
+            digest = self._handles.get(file, layout).digest(cells)
+            total.update(f"{file.name}\0{digest}\0".encode(errors="surrogateescape"))
+        return total.hexdigest()
 
     def close(self) -> None:
         """Close this process's files; reading opens them again."""
