@@ -113,6 +113,7 @@ class Layout:
         boundaries: lower and upper side of each axis.
         dt: time between frames.
         notes: what is odd but no reason to refuse the file.
+        stamp: size and modification time of the file when this was read; see `Location.stamp`.
     """
 
     dataset_name: str
@@ -128,6 +129,7 @@ class Layout:
     boundaries: tuple[Sides, ...]
     dt: float
     notes: tuple[str, ...] = field(default=(), compare=False)
+    stamp: tuple[int | str, ...] = field(default=(), compare=False)
 
     @property
     def channels(self) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ many trajectories each gets when a dataset is made.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -24,6 +25,8 @@ SUFFIXES = (".hdf5", ".h5")
 SPLITS = ("train", "valid", "test")
 STATS = "stats.yaml"
 MAX_STATS_BYTES = 16_000_000
+VERSIONS = ("size", "ETag", "mtime", "LastModified", "last_modified", "created")
+"""What file systems of fsspec tell about the version of a file, each some of them."""
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
@@ -114,11 +117,19 @@ class Location:
             raise DataError(self._unreadable(error)) from error
         return file
 
+    def stamp(self, file: h5py.File) -> tuple[int | str, ...]:
+        """Size and modification time of an open file, here or as its server tells them."""
+        if not self.is_remote:
+            return local_stamp(file.id.get_vfd_handle())
+        system, path = self._remote()
+        info = system.info(path)
+        return tuple(str(info[key]) for key in VERSIONS if info.get(key) is not None)
+
     def layout(self) -> Layout:
         """The verified metadata of the HDF5 file."""
         with self.open() as file:
             try:
-                return read_layout(file, self.path)
+                return replace(read_layout(file, self.path), stamp=self.stamp(file))
             except (OSError, RuntimeError, KeyError) as error:
                 raise DataError(self._unreadable(error)) from error
 
@@ -151,6 +162,12 @@ class Location:
             return fsspec.url_to_fs(self.path)
         except (ImportError, ValueError) as error:
             raise DataError(f"'{self.path}' can't be opened by fsspec: {error}") from error
+
+
+def local_stamp(descriptor: int) -> tuple[int, int]:
+    """Size and modification time of an open local file."""
+    status = os.fstat(descriptor)
+    return status.st_size, status.st_mtime_ns
 
 
 def find_files(path: str | Path, split: str) -> list[Location]:

@@ -164,6 +164,7 @@ def scan(opened: OpenFile, spec: FieldSpec) -> Iterator[Block]:
             count = steps.stop - steps.start
             values = torch.empty(components, count, *layout.shape, dtype=torch.float64)
             opened.read(spec, trajectory, steps, values)
+            opened.require_unchanged()
             yield Block(trajectory, start, values)
 
 
