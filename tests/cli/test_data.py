@@ -5,6 +5,8 @@ import pytest
 
 pytest.importorskip("h5py")
 
+VARIANTS = [f"--set={name}={'1,' * 300}1" for name in ("reynolds", "schmidt")]
+
 
 def test_from_nothing_to_a_picture(overtone, tmp_path):
     out = tmp_path / "flows"
@@ -49,6 +51,19 @@ def test_import_and_check(overtone, tmp_path):
         (("generate", "shear_flo", "--out", "x"), "did you mean 'shear_flow'?"),
         (("generate", "shear_flow", "--out", "x", "--grid", "axb"), "grid is 'axb'"),
         (("generate", "shear_flow", "--out", "x", "--grid", "2x2"), "at least 4 cells"),
+        (("generate", "shear_flow", "--out", "x", "--grid", "16.9x16"), "grid is 16.9; expected"),
+        (("generate", "shear_flow", "--out", "x", "--grid", "nanx16"), "grid is 'nanx16'"),
+        (("generate", "shear_flow", "--out", "x", "--grid", "100000x100000"), " TB, but only"),
+        (("generate", "kolmogorov_flow", "--out", "x", "--set", "forcing=2.5"), "forcing is 2.5"),
+        (("generate", "shear_flow", "--out", "x", "--set", "reynolds=inf"), "reynolds is 'inf'"),
+        (("generate", "shear_flow", "--out", "x", "--steps", "1000000000"), " PB, but only"),
+        (("generate", "shear_flow", "--out", "x", "--trajectories", "1" + "0" * 40), " files;"),
+        (("generate", "shear_flow", "--out", "x", "--splits", "nan,0,1"), "splits is 'nan,0,1'"),
+        (("generate", "shear_flow", "--out", "x", "--splits", "-1,1,1"), "from 0 to 1"),
+        (
+            ("generate", "shear_flow", "--out", "x", *VARIANTS),
+            "90601 variants; expected at most 10000",
+        ),
         (("generate", "shear_flow", "--out", "x", "--set", "reynolds"), "expected name=value"),
         (("generate", "shear_flow", "--out", "x", "--set", "reynold=1"), "mean 'reynolds'?"),
         (("generate", "shear_flow", "--out", "x", "--splits", "1,1,1"), "add up to 1"),

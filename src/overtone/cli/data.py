@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from overtone.domain import Sides
 
 ORDERS = ("scalar", "vector", "tensor")
+MAX_VARIANTS = 10_000
+"""Most combinations of settings in one command."""
 
 app = typer.Typer(
     name="data",
@@ -154,8 +156,10 @@ def generate(
     from overtone.solvers.datasets import build_system
     from overtone.solvers.datasets import generate as run
 
-    shape = [int(n) for n in _numbers(grid, "x", "grid")] if grid else None
+    shape = _numbers(grid, "x", "grid") if grid else None
     chosen = _settings(settings or [])
+    if (variants := math.prod(map(len, chosen.values()))) > MAX_VARIANTS:
+        raise DataError(f"--set makes {variants} variants; expected at most {MAX_VARIANTS}")
     systems = [
         build_system(system, grid=shape, **dict(zip(chosen, values, strict=True)))
         for values in product(*chosen.values())
@@ -179,11 +183,12 @@ def generate(
 
 def _numbers(text: str, separator: str, name: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(separator)]
+        numbers = [float(part) for part in text.split(separator)]
     except ValueError:
-        raise DataError(
-            f"{name} is {text!r}; expected numbers with '{separator}' between them"
-        ) from None
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise DataError(f"{name} is {text!r}; expected numbers with '{separator}' between them")
+    return numbers
 
 
 def boundaries_of(text: str) -> str | list[str | list[str]]:

@@ -240,10 +240,11 @@ def split_counts(num: int, fractions: Sequence[float]) -> dict[str, int]:
         num: trajectories in all.
         fractions: of train, valid and test; they add up to 1.
     """
-    if len(fractions) != len(SPLITS) or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-6:
+    honest = len(fractions) == len(SPLITS) and all(0 <= fraction <= 1 for fraction in fractions)
+    if not honest or abs(sum(fractions) - 1) > 1e-6:
         raise DataError(
-            f"splits are {tuple(fractions)}; expected three fractions for {', '.join(SPLITS)} that "
-            "add up to 1"
+            f"splits are {tuple(fractions)}; expected three fractions for {', '.join(SPLITS)}, "
+            "from 0 to 1, that add up to 1"
         )
     wanted = [i for i, fraction in enumerate(fractions) if fraction > 0]
     if num < len(wanted):
