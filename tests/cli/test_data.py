@@ -1,9 +1,14 @@
 """The `data` commands, as a user types them."""
 
+import io
+
+import h5py
 import numpy as np
 import pytest
+from rich.console import Console
 
-pytest.importorskip("h5py")
+from overtone.cli.data import tables
+from overtone.data import Header, write_well
 
 VARIANTS = [f"--set={name}={'1,' * 300}1" for name in ("reynolds", "schmidt")]
 
@@ -79,3 +84,48 @@ def test_mistakes_are_one_message_and_exit_code_two(
     assert message in text
     assert "Traceback" not in text
     assert [*tmp_path.iterdir()] == []
+
+
+HOSTILE = "x[/x][red]\x1b[31m\x07:smile:"
+HARMLESS = r"x[/x][red]\x1b[31m\x07:smile:"
+
+
+def test_what_files_say_is_shown_and_not_obeyed(overtone, tmp_path):
+    """Markup, emoji, escape sequences and bytes that are no text, in names and attributes."""
+    values = np.random.default_rng(0).standard_normal((1, 3, 4, 4))
+    path = tmp_path / "[bold]folder" / "data" / "train" / "a.hdf5"
+    header = Header("toy", (4, 4), (1.0, 1.0), "open", parameters={"speed": 1.0})
+    write_well(path, {"a": values}, header)
+    with h5py.File(path, "r+") as file:
+        file.attrs["dataset_name"] = HOSTILE
+        file.attrs["grid_type"] = np.bytes_(b"\xff\x1b")
+        file.attrs["speed"] = HOSTILE
+        file["t0_fields"].move("a", HOSTILE.replace("/", "|"))
+        file["t0_fields"].attrs["field_names"] = [HOSTILE.replace("/", "|")]
+        file["t0_fields"][HOSTILE.replace("/", "|")][0, 0, 0, 0] = np.nan
+    folder = tmp_path / "[bold]folder"
+    code, text = overtone("data", "check", folder)
+    assert code == 1
+    assert f"field '{HARMLESS.replace('/', '|')}', cell (0, 0)" in text
+    assert f"{folder}" in text
+    found = "".join(table_text(table) for table in tables(folder))
+    assert HARMLESS in found
+    assert HARMLESS.replace("/", "|") in found
+    assert r"\xff\x1b" in found
+    assert not any(character in text + found for character in "\x1b\x07\udcff")
+
+
+def table_text(table):
+    console = Console(file=io.StringIO(), width=300)
+    console.print(table)
+    return console.file.getvalue()
+
+
+def test_parameters_that_are_numbers_here_and_texts_there(tmp_path):
+    for number, speed in enumerate((2.0, 1.0, "fast")):
+        path = tmp_path / f"{number}.hdf5"
+        header = Header("toy", (4,), (1.0,), "open", parameters={"speed": 1.0})
+        write_well(path, {"a": np.ones((1, 3, 4))}, header)
+        with h5py.File(path, "r+") as file:
+            file.attrs["speed"] = speed
+    assert "speed: 1, 2, fast" in table_text(tables(tmp_path)[0])

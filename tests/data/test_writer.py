@@ -196,3 +196,33 @@ def test_default_header():
     header = Header("a", (4,), (2.0,), "open")
     assert header.axes == ("x",)
     assert header.coordinates == ((0.25, 0.75, 1.25, 1.75),)
+
+
+BAD_NAMES = ["a/b", "", ".a", "a\x1b[31m", "a\nb", "a\0", "a\udcff"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_names_that_others_would_take_for_something_else(tmp_path, make_header, make_values, name):
+    calls = [
+        lambda: make_header(axes=(name, "y")),
+        lambda: make_header(parameters={name: 1.0}),
+        lambda: make_header(attributes={name: "text"}),
+        lambda: write_well(
+            tmp_path / "a.hdf5", make_values(specs=(FieldSpec(name),)), make_header()
+        ),
+        lambda: write_well(tmp_path / "a.hdf5", make_values(), make_header(), scalars={name: 1.0}),
+        lambda: WellWriter(tmp_path / "a.hdf5", make_header(), [FieldSpec(name)], 1),
+    ]
+    if name not in ("a/b", ".a"):
+        calls.append(lambda: Header(name, (6, 8), (1.0, 1.0), "open"))
+    for call in calls:
+        with pytest.raises(ot.DataError, match="can't be the name of") as caught:
+            call()
+        assert str(caught.value).isprintable()
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_names_in_other_alphabets_are_names(tmp_path, make_header, make_values):
+    values = make_values(specs=(FieldSpec("ω"), FieldSpec("Strömung", 1)))
+    path = write_well(tmp_path / "a.hdf5", values, make_header())
+    assert Location(str(path)).layout().channels == ("ω", "Strömung_x", "Strömung_y")

@@ -1,6 +1,8 @@
 """The command line's `data` part: each command is a typed function.
 
 Everything that needs h5py is imported inside the commands, so that `overtone --help` stays quick.
+What comes from files and users is printed as `Text`, in which rich looks for no markup, and
+escaped, so that a terminal obeys none of it.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from overtone.errors import DataError
+from overtone.guard.names import shown
 from overtone.progress import one_bar
 
 if TYPE_CHECKING:
@@ -51,12 +54,8 @@ def check(path: Folder) -> None:
         findings = run(path, progress=tick)
     for finding in findings:
         colour = "red" if finding.severity == "error" else "yellow"
-        console.print(
-            f"[{colour}]{finding.severity}[/]  {escape(finding.file)}\n    "
-            f"{escape(finding.message)}",
-            soft_wrap=True,
-            highlight=False,
-        )
+        about = f"  {shown(finding.file)}\n    {shown(finding.message)}"
+        console.print(Text.assemble((finding.severity, colour), about), soft_wrap=True)
     errors = sum(finding.severity == "error" for finding in findings)
     console.print(f"{errors} errors, {len(findings) - errors} warnings")
     if errors:
@@ -71,10 +70,9 @@ def stats(
     """Compute stats.yaml in one pass over the training split."""
     from overtone.data import write_stats
 
-    console = Console()
-    with one_bar("reading", console) as tick:
+    with one_bar("reading", Console()) as tick:
         target = write_stats(path, split, progress=tick)
-    console.print(f"wrote {target}", soft_wrap=True)
+    _say(f"wrote {target}")
 
 
 @app.command()
@@ -92,7 +90,7 @@ def show(
     for table in tables(path):
         console.print(table)
     picture(path, out, split=split, trajectory=trajectory, frames=frames)
-    console.print(f"wrote {out}", soft_wrap=True)
+    _say(f"wrote {out}")
 
 
 @app.command(name="import")
@@ -128,7 +126,7 @@ def import_(
         seed=None if seed < 0 else seed,
         storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
     )
-    Console().print(f"wrote {out}; next: overtone data show {out}", soft_wrap=True)
+    _say(f"wrote {out}; next: overtone data show {out}")
 
 
 @app.command()
@@ -164,8 +162,7 @@ def generate(
         build_system(system, grid=shape, **dict(zip(chosen, values, strict=True)))
         for values in product(*chosen.values())
     ]
-    console = Console()
-    with one_bar("simulating", console) as tick:
+    with one_bar("simulating", Console()) as tick:
         run(
             systems,
             out,
@@ -178,7 +175,11 @@ def generate(
             device=device,
             progress=tick,
         )
-    console.print(f"wrote {out}; next: overtone data show {out}", soft_wrap=True)
+    _say(f"wrote {out}; next: overtone data show {out}")
+
+
+def _say(text: str) -> None:
+    Console().print(Text(shown(text)), soft_wrap=True)
 
 
 def _numbers(text: str, separator: str, name: str) -> list[float]:
@@ -222,9 +223,9 @@ def tables(path: str | Path) -> tuple[Table, Table]:
         groups = {"(no splits)": find_files(path, "train")}
     layouts = {name: [file.layout() for file in files] for name, files in groups.items()}
     first = next(layout for found in layouts.values() for layout in found)
-    about = Table(title=first.dataset_name, show_header=False)
+    about = Table(title=Text(shown(first.dataset_name)), show_header=False)
     for name, value in _facts(first, [x for found in layouts.values() for x in found]).items():
-        about.add_row(name, value)
+        about.add_row(name, Text(shown(value)))
     about.add_row("statistics", "stats.yaml" if find_stats(path) else "none")
     listing = Table(title="splits")
     for column in ("split", "files", "trajectories", "frames each", "values"):
@@ -232,7 +233,7 @@ def tables(path: str | Path) -> tuple[Table, Table]:
     for name, found in layouts.items():
         frames = sorted({layout.num_steps for layout in found})
         listing.add_row(
-            name,
+            Text(shown(name)),
             str(len(found)),
             str(sum(layout.num_trajectories for layout in found)),
             " or ".join(map(str, frames)),
@@ -243,7 +244,7 @@ def tables(path: str | Path) -> tuple[Table, Table]:
 
 def _facts(first: Layout, layouts: Sequence[Layout]) -> dict[str, str]:
     parameters = {
-        name: sorted({layout.parameters[name] for layout in layouts if name in layout.parameters})
+        name: sorted({x.parameters[name] for x in layouts if name in x.parameters}, key=_rank)
         for name in first.parameters
     }
     return {
@@ -259,6 +260,11 @@ def _facts(first: Layout, layouts: Sequence[Layout]) -> dict[str, str]:
         "parameters": "; ".join(f"{k}: {_listed(v)}" for k, v in parameters.items()) or "none",
         "scalars": ", ".join(spec.name for spec in first.scalars) or "none",
     }
+
+
+def _rank(value: float | str) -> tuple[bool, Any]:
+    """Numbers by size, then texts."""
+    return isinstance(value, str), value
 
 
 def _listed(values: Sequence[Any]) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from overtone.data.layout import FieldSpec, Layout
+from overtone.data.layout import FieldSpec, Layout, in_file
 from overtone.data.location import Location, local_stamp
 from overtone.errors import DataError
 
@@ -77,7 +77,7 @@ class OpenFile:
 
     def _lookup(self, spec: FieldSpec) -> h5py.Dataset:
         size = self.layout.num_trajectories, self.layout.num_steps, self.layout.shape
-        found = self.file.get(f"{spec.group}/{spec.name}")
+        found = self.file.get(in_file(f"{spec.group}/{spec.name}"))
         if not isinstance(found, h5py.Dataset) or found.shape not in (
             spec.stored_shape(*size),
             spec.padded_shape(*size),
@@ -123,7 +123,7 @@ class OpenFile:
 
     def scalar(self, name: str, index: tuple[Any, ...]) -> np.ndarray:
         """Values of a scalar, float64."""
-        dataset: Any = self.file[f"scalars/{name}"]
+        dataset: Any = self.file[in_file(f"scalars/{name}")]
         try:
             return np.asarray(dataset[index], dtype=np.float64)
         except (OSError, RuntimeError) as error:

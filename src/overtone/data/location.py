@@ -20,6 +20,7 @@ import h5py
 from overtone.data.layout import Layout, read_layout
 from overtone.data.safety import inspect
 from overtone.errors import DataError, suggest
+from overtone.guard.names import shown
 
 SUFFIXES = (".hdf5", ".h5")
 SPLITS = ("train", "valid", "test")
@@ -130,8 +131,14 @@ class Location:
         with self.open() as file:
             try:
                 return replace(read_layout(file, self.path), stamp=self.stamp(file))
+            except DataError:
+                raise
             except (OSError, RuntimeError, KeyError) as error:
                 raise DataError(self._unreadable(error)) from error
+            except (ValueError, TypeError, OverflowError, MemoryError) as error:
+                raise DataError(
+                    f"'{self.path}' is not laid out as The Well's files are: {shown(error)!r}"
+                ) from error
 
     def _unreadable(self, error: Exception) -> str:
         if not self.is_file():

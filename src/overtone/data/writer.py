@@ -24,6 +24,7 @@ from overtone.data.layout import GROUPS, ROOT_ATTRIBUTES, FieldSpec
 from overtone.domain import BoundarySpec, Domain, Sides
 from overtone.errors import DataError
 from overtone.files import replacing
+from overtone.guard.names import shown
 
 CHUNK_BYTES = 256_000
 """Several frames share a chunk up to this size; a larger frame is a chunk of its own."""
@@ -74,6 +75,11 @@ class Header:
             raise DataError(
                 f"coordinates have {tuple(len(x) for x in given)} points; the grid has {self.shape}"
             )
+        for text in (self.name, self.grid_type):
+            if not text or shown(text) != text:
+                raise DataError(f"'{shown(text)}' can't be the name of a dataset or of its grid")
+        for name in (*axes, *self.parameters, *self.attributes):
+            _require_name(name, "an axis or a parameter")
         if taken := RESERVED & {*self.parameters, *self.attributes}:
             raise DataError(f"{sorted(taken)} can't be names of parameters; the layout uses them")
         object.__setattr__(self, "axes", axes)
@@ -299,8 +305,16 @@ def _require_fields(specs: tuple[FieldSpec, ...]) -> None:
             "scalars (order 0) first, then vectors (1), then tensors (2)"
         )
     for name in names:
-        if not name or "/" in name or name.startswith("."):
-            raise DataError(f"'{name}' can't be the name of a field")
+        _require_name(name, "a field")
+
+
+def _require_name(name: str, what: str) -> None:
+    """HDF5 would take a slash for a group, and others would print what they can't."""
+    if not name or "/" in name or name.startswith(".") or shown(name) != name:
+        raise DataError(
+            f"'{shown(name)}' can't be the name of {what}; expected printable characters, no '/', "
+            "and no '.' at the beginning"
+        )
 
 
 def _sizes(arrays: Mapping[FieldSpec, np.ndarray]) -> tuple[int, int]:
@@ -364,6 +378,8 @@ def _write_dimension(file: h5py.File, name: str, x: np.ndarray, *, time_varying:
 def _write_scalars(
     file: h5py.File, scalars: Mapping[str, Any], num_trajectories: int, steps: int | None
 ) -> None:
+    for name in scalars:
+        _require_name(name, "a scalar")
     group = file.create_group("scalars")
     group.attrs["field_names"] = _texts(list(scalars))
     for name, value in scalars.items():
