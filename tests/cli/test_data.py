@@ -1,6 +1,9 @@
 """The `data` commands, as a user types them."""
 
 import io
+import re
+import subprocess
+import sys
 
 import h5py
 import numpy as np
@@ -8,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from overtone.cli.data import tables
-from overtone.data import Header, write_well
+from overtone.data import Header, WellWriter, import_arrays, write_well
 
 VARIANTS = [f"--set={name}={'1,' * 300}1" for name in ("reynolds", "schmidt")]
 
@@ -129,3 +132,45 @@ def test_parameters_that_are_numbers_here_and_texts_there(tmp_path):
         with h5py.File(path, "r+") as file:
             file.attrs["speed"] = speed
     assert "speed: 1, 2, fast" in table_text(tables(tmp_path)[0])
+
+
+SMALL_FILES = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv.pop(1))))
+from overtone.cli.app import main
+main()
+"""
+
+
+@pytest.mark.parametrize("command", ["import", pytest.param("generate", marks=pytest.mark.slow)])
+def test_a_disk_that_is_full_in_the_middle(overtone, tmp_path, command):
+    """Files can't grow beyond a limit: one message, no crash at the end, and it can go on."""
+    np.save(tmp_path / "a.npy", np.ones((12, 600, 1, 32, 32), np.float32))
+    arguments = {
+        "import": (tmp_path / "a.npy", "--fields=a", "--splits=0.1,0.8,0.1"),
+        "generate": ("kuramoto_sivashinsky", "--trajectories=3", "--steps=400"),
+    }[command]
+    limit = {"import": 10_000_000, "generate": 4_100_000}[command]
+    out = tmp_path / "out"
+    line = [sys.executable, "-c", SMALL_FILES, limit, "data", command, *arguments, "--out", out]
+    done = subprocess.run(list(map(str, line)), capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert re.search(r"error: '.*_000.hdf5' can't be written: File too large", done.stderr)
+    assert "Traceback" not in done.stderr
+    assert "HDF5" not in done.stderr
+    assert {p.name for p in tmp_path.rglob("*") if p.is_file()} == {"a.npy"}
+    code, text = overtone("data", command, *arguments, "--out", out)
+    assert code == 0, text
+
+
+def test_ctrl_c_during_an_import_leaves_nothing(overtone, tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.ones((12, 6, 1, 8, 8), np.float32))
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WellWriter, "append", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        import_arrays(tmp_path / "a.npy", tmp_path / "out", fields="a")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]

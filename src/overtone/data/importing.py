@@ -25,7 +25,7 @@ from overtone.data.layout import FieldSpec
 from overtone.data.location import SPLITS, Location, split_counts
 from overtone.data.safety import inspect_npz, inspect_zarr
 from overtone.data.stats import write_stats
-from overtone.data.writer import Header, Storage, WellWriter
+from overtone.data.writer import Header, Storage, WellWriter, writing
 from overtone.domain import BoundarySpec
 from overtone.errors import DataError, suggest
 from overtone.guard.limits import require_disk, require_memory
@@ -121,9 +121,11 @@ def import_arrays(
         raise DataError(f"'{out}' holds a dataset already; choose another folder")
     name = file_name(name or Path(source).stem, "the dataset's name (name)", error=DataError)
     storage = storage or Storage()
-    out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with writing(out):
+        out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with (
         open_source(source, specs) as arrays,
+        writing(out),
         tempfile.TemporaryDirectory(prefix=".import-", dir=out.absolute().parent) as scratch,
     ):
         arrays.require_memory(per_file)

@@ -25,6 +25,7 @@ from torch import Tensor
 from overtone.data.handles import OpenFile
 from overtone.data.layout import FieldSpec
 from overtone.data.location import MAX_STATS_BYTES, STATS, Location, find_files
+from overtone.data.writer import writing
 from overtone.errors import DataError
 from overtone.files import replacing
 
@@ -115,7 +116,7 @@ def write_stats(
     content = compute_stats(path, split, progress=progress)
     place = Path(path)
     target = (place.parent if place.is_file() else place) / STATS
-    with replacing(target) as scratch:
+    with writing(target), replacing(target) as scratch:
         scratch.write_text(yaml.safe_dump(content, sort_keys=False))
     return target
 

@@ -260,6 +260,8 @@ def _run(file: DatasetFile, storage: Storage | None, device: str) -> Iterator[No
             for frame in system.trajectory(file.num, file.steps, seed=file.seed, device=device):
                 writer.append(frame)
                 yield
+    except DataError:
+        raise  # of the writer, which names the file
     except OvertoneError as error:
         raise OvertoneError(f"'{file.path}' is not written: {error}") from error
 
