@@ -1,9 +1,19 @@
 """The `data` commands, as a user types them."""
 
+import io
+import re
+import subprocess
+import sys
+
+import h5py
 import numpy as np
 import pytest
+from rich.console import Console
 
-pytest.importorskip("h5py")
+from overtone.cli.data import tables
+from overtone.data import Header, WellWriter, import_arrays, write_well
+
+VARIANTS = [f"--set={name}={'1,' * 300}1" for name in ("reynolds", "schmidt")]
 
 
 def test_from_nothing_to_a_picture(overtone, tmp_path):
@@ -49,6 +59,19 @@ def test_import_and_check(overtone, tmp_path):
         (("generate", "shear_flo", "--out", "x"), "did you mean 'shear_flow'?"),
         (("generate", "shear_flow", "--out", "x", "--grid", "axb"), "grid is 'axb'"),
         (("generate", "shear_flow", "--out", "x", "--grid", "2x2"), "at least 4 cells"),
+        (("generate", "shear_flow", "--out", "x", "--grid", "16.9x16"), "grid is 16.9; expected"),
+        (("generate", "shear_flow", "--out", "x", "--grid", "nanx16"), "grid is 'nanx16'"),
+        (("generate", "shear_flow", "--out", "x", "--grid", "100000x100000"), " TB, but only"),
+        (("generate", "kolmogorov_flow", "--out", "x", "--set", "forcing=2.5"), "forcing is 2.5"),
+        (("generate", "shear_flow", "--out", "x", "--set", "reynolds=inf"), "reynolds is 'inf'"),
+        (("generate", "shear_flow", "--out", "x", "--steps", "1000000000"), " PB, but only"),
+        (("generate", "shear_flow", "--out", "x", "--trajectories", "1" + "0" * 40), " files;"),
+        (("generate", "shear_flow", "--out", "x", "--splits", "nan,0,1"), "splits is 'nan,0,1'"),
+        (("generate", "shear_flow", "--out", "x", "--splits", "-1,1,1"), "from 0 to 1"),
+        (
+            ("generate", "shear_flow", "--out", "x", *VARIANTS),
+            "90601 variants; expected at most 10000",
+        ),
         (("generate", "shear_flow", "--out", "x", "--set", "reynolds"), "expected name=value"),
         (("generate", "shear_flow", "--out", "x", "--set", "reynold=1"), "mean 'reynolds'?"),
         (("generate", "shear_flow", "--out", "x", "--splits", "1,1,1"), "add up to 1"),
@@ -64,3 +87,90 @@ def test_mistakes_are_one_message_and_exit_code_two(
     assert message in text
     assert "Traceback" not in text
     assert [*tmp_path.iterdir()] == []
+
+
+HOSTILE = "x[/x][red]\x1b[31m\x07:smile:"
+HARMLESS = r"x[/x][red]\x1b[31m\x07:smile:"
+
+
+def test_what_files_say_is_shown_and_not_obeyed(overtone, tmp_path):
+    """Markup, emoji, escape sequences and bytes that are no text, in names and attributes."""
+    values = np.random.default_rng(0).standard_normal((1, 3, 4, 4))
+    path = tmp_path / "[bold]folder" / "data" / "train" / "a.hdf5"
+    header = Header("toy", (4, 4), (1.0, 1.0), "open", parameters={"speed": 1.0})
+    write_well(path, {"a": values}, header)
+    with h5py.File(path, "r+") as file:
+        file.attrs["dataset_name"] = HOSTILE
+        file.attrs["grid_type"] = np.bytes_(b"\xff\x1b")
+        file.attrs["speed"] = HOSTILE
+        file["t0_fields"].move("a", HOSTILE.replace("/", "|"))
+        file["t0_fields"].attrs["field_names"] = [HOSTILE.replace("/", "|")]
+        file["t0_fields"][HOSTILE.replace("/", "|")][0, 0, 0, 0] = np.nan
+    folder = tmp_path / "[bold]folder"
+    code, text = overtone("data", "check", folder)
+    assert code == 1
+    assert f"field '{HARMLESS.replace('/', '|')}', cell (0, 0)" in text
+    assert f"{folder}" in text
+    found = "".join(table_text(table) for table in tables(folder))
+    assert HARMLESS in found
+    assert HARMLESS.replace("/", "|") in found
+    assert r"\xff\x1b" in found
+    assert not any(character in text + found for character in "\x1b\x07\udcff")
+
+
+def table_text(table):
+    console = Console(file=io.StringIO(), width=300)
+    console.print(table)
+    return console.file.getvalue()
+
+
+def test_parameters_that_are_numbers_here_and_texts_there(tmp_path):
+    for number, speed in enumerate((2.0, 1.0, "fast")):
+        path = tmp_path / f"{number}.hdf5"
+        header = Header("toy", (4,), (1.0,), "open", parameters={"speed": 1.0})
+        write_well(path, {"a": np.ones((1, 3, 4))}, header)
+        with h5py.File(path, "r+") as file:
+            file.attrs["speed"] = speed
+    assert "speed: 1, 2, fast" in table_text(tables(tmp_path)[0])
+
+
+SMALL_FILES = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv.pop(1))))
+from overtone.cli.app import main
+main()
+"""
+
+
+@pytest.mark.parametrize("command", ["import", pytest.param("generate", marks=pytest.mark.slow)])
+def test_a_disk_that_is_full_in_the_middle(overtone, tmp_path, command):
+    """Files can't grow beyond a limit: one message, no crash at the end, and it can go on."""
+    np.save(tmp_path / "a.npy", np.ones((12, 600, 1, 32, 32), np.float32))
+    arguments = {
+        "import": (tmp_path / "a.npy", "--fields=a", "--splits=0.1,0.8,0.1"),
+        "generate": ("kuramoto_sivashinsky", "--trajectories=3", "--steps=400"),
+    }[command]
+    limit = {"import": 10_000_000, "generate": 4_100_000}[command]
+    out = tmp_path / "out"
+    line = [sys.executable, "-c", SMALL_FILES, limit, "data", command, *arguments, "--out", out]
+    done = subprocess.run(list(map(str, line)), capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert re.search(r"error: '.*_000.hdf5' can't be written: File too large", done.stderr)
+    assert "Traceback" not in done.stderr
+    assert "HDF5" not in done.stderr
+    assert {p.name for p in tmp_path.rglob("*") if p.is_file()} == {"a.npy"}
+    code, text = overtone("data", command, *arguments, "--out", out)
+    assert code == 0, text
+
+
+def test_ctrl_c_during_an_import_leaves_nothing(overtone, tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.ones((12, 6, 1, 8, 8), np.float32))
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WellWriter, "append", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        import_arrays(tmp_path / "a.npy", tmp_path / "out", fields="a")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]

@@ -130,7 +130,7 @@ SAID = "[/x]$\\oops$[bold]\\x1b[2J\\u202e<script>alert(1)<\\script>\\xff"
 
 def test_hostile_names_from_the_command_to_the_page(overtone, tmp_path):
     """Those of a model, a dataset, a field and a parameter."""
-    field = HOSTILE.replace("\udcff", "")
+    field = HOSTILE.replace("\udcff", "").replace("[/x]", "[x]")  # no path to another field
     with h5py.File("walk/data/test/a.hdf5", "r+") as file:
         file.attrs["dataset_name"] = field
         file.attrs[field] = 1.0

@@ -1,11 +1,13 @@
 """Each seeded fault is found, in the right file and at the right place."""
 
+import re
+
 import h5py
 import numpy as np
 import pytest
 
 import overtone as ot
-from overtone.data import FieldSpec, check, write_stats, write_well
+from overtone.data import FieldSpec, Storage, check, location, write_stats, write_well
 
 
 @pytest.fixture
@@ -67,8 +69,6 @@ def test_missing_group(folder):
 
 
 def test_damaged_values(folder, make_header, make_values):
-    from overtone.data import Storage
-
     values = make_values()
     path = folder / "data/train/toy_1.hdf5"
     write_well(path, values, make_header(), storage=Storage(fletcher32=True))
@@ -117,3 +117,110 @@ def test_one_file_and_no_folder(folder, tmp_path):
     assert check(folder / "data/train/toy_0.hdf5") == []
     with pytest.raises(ot.DataError, match="does not exist"):
         check(tmp_path / "nothing")
+
+
+def set_raw(where, key, value):
+    """Put any bytes, shape or type in the place of an attribute."""
+
+    def change(file):
+        target = file[where]
+        if key in target.attrs:
+            del target.attrs[key]
+        if isinstance(value, bytes):
+            target.attrs.create(key, np.bytes_(value))
+        else:
+            target.attrs[key] = value
+
+    return change
+
+
+MALFORMED = [
+    (set_raw("/", "n_spatial_dims", "two"), "'n_spatial_dims' of / is 'two'; expected a whole"),
+    (set_raw("/", "n_trajectories", 2.5), "'n_trajectories' of / is '2.5'; expected a whole"),
+    (set_raw("/", "n_trajectories", [2, 2]), "expected a whole number"),
+    (set_raw("/", "n_trajectories", np.nan), "expected a whole number"),
+    (set_raw("/", "dataset_name", ["a", "b"]), "expected one name"),
+    (set_raw("/", "dataset_name", 5.0), "'dataset_name' of / is '5.0'; expected names"),
+    (set_raw("/", "simulation_parameters", np.zeros((2, 2))), "expected names"),
+    (set_raw("/", "simulation_parameters", h5py.Empty("f4")), None),
+    (set_raw("/", "grid_type", np.zeros(8000)), "expected names"),
+    (set_raw("dimensions", "spatial_dims", np.arange(2)), "expected names"),
+    (set_raw("dimensions/x", "sample_varying", "no"), "expected 1 times true or false"),
+    (set_raw("t0_fields/density", "time_varying", [True, True]), "expected 1 times true or false"),
+    (set_raw("t0_fields/density", "dim_varying", np.ones((2, 2), bool)), "expected 2 times true"),
+    (set_raw("t0_fields/density", "dim_varying", "xy"), "expected 2 times true or false"),
+    (set_raw("t0_fields", "field_names", b"\xff\xfe"), r"lacks the dataset '\xff\xfe'"),
+    (set_raw("t0_fields", "field_names", ["/t0_fields/density"]), "lacks the dataset '/t0_fiel"),
+    (set_raw("boundary_conditions/x_periodic", "bc_type", b"\xff"), r"is '\xff'; expected one of"),
+    (set_raw("boundary_conditions/x_periodic", "bc_type", "²"), "expected one of WALL"),
+    (set_raw("boundary_conditions/x_periodic", "bc_type", [0, 1]), "expected one of WALL"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), MALFORMED)
+def test_malformed_attributes_name_their_file_and_the_rest_is_checked(folder, change, message):
+    path = folder / "data/train/toy_0.hdf5"
+    with h5py.File(path, "r+") as file:
+        change(file)
+    with h5py.File(folder / "data/train/toy_1.hdf5", "r+") as file:
+        file["t0_fields/density"][0, 0, 0, 0] = np.nan
+    errors = found(folder)
+    assert errors[-1][0] == str(folder / "data/train/toy_1.hdf5")
+    first = [text for file, text in errors if file == str(path)]
+    assert message is None or message in first[0]
+    assert len(first) == (message is not None)
+
+
+def test_a_huge_attribute_is_not_read(folder, monkeypatch):
+    monkeypatch.setattr("overtone.data.layout.MAX_ATTRIBUTE_BYTES", 50_000)
+    with h5py.File(folder / "data/train/toy_0.hdf5", "r+") as file:
+        del file.attrs["dataset_name"]
+        file.attrs["dataset_name"] = np.zeros(7000)
+    ((_, message),) = found(folder)
+    assert "attribute 'dataset_name' of / has 56.0 kB" in message
+
+
+def test_an_error_that_nobody_thought_of_does_not_end_the_check(folder, monkeypatch):
+    def fail(file, *_):
+        if file.filename.endswith("train/toy_0.hdf5"):
+            raise ZeroDivisionError("a surprise")
+        return original(file, *_)
+
+    original = location.read_layout
+    monkeypatch.setattr(location, "read_layout", fail)
+    ((file, message),) = found(folder)
+    assert file.endswith("train/toy_0.hdf5")
+    assert message == "can't be checked: ZeroDivisionError: a surprise"
+
+
+@pytest.mark.parametrize(
+    ("unit", "warned", "severity"),
+    [
+        (
+            1e-3,
+            "'velocity_y' has a variance of 1e-06 over space; .* add 1e-07 .* another unit",
+            "warning",
+        ),
+        (1e-2, None, "warning"),
+        (1e-30, "'velocity' has values up to .*e-30, whose squares float32", "warning"),
+        (1e30, "'velocity' has values up to .*e\\+30, whose squares float32", "warning"),
+        (1e39, "'velocity' has values up to .*e\\+39, infinite in float32", "error"),
+    ],
+)
+def test_units_that_measures_or_models_can_not_take(
+    tmp_path, make_header, make_values, unit, warned, severity
+):
+    values = {spec: array.astype(np.float64) for spec, array in make_values(num=9).items()}
+    velocity = next(spec for spec in values if spec.name == "velocity")
+    fluctuation = values[velocity][..., 1]
+    fluctuation /= fluctuation.std(axis=(2, 3), keepdims=True)
+    values[velocity] *= [1.0, unit] if unit < 1 and unit > 1e-9 else [unit, unit]
+    values[velocity] += [0.0, 7.0] if 1e-9 < unit < 1 else [0.0, 0.0]  # the mean plays no role
+    write_well(tmp_path / "a.hdf5", values, make_header(), storage=Storage("float64"))
+    write_stats(tmp_path)
+    findings = found(tmp_path, severity)
+    if warned is None:
+        assert findings == []
+        return
+    assert re.search(warned, findings[0][1])
+    assert all("velocity" in message for _, message in findings)

@@ -1,6 +1,8 @@
 """Arrays of all kinds become the same folder."""
 
+import os
 import sys
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -9,6 +11,7 @@ import torch
 
 import overtone as ot
 from overtone.data import FieldSpec, WellFolder, check, import_arrays, parse_fields
+from overtone.data.importing import open_arrays
 
 FIELDS = "density,velocity:1"
 
@@ -161,3 +164,43 @@ def test_zarr_that_is_not_installed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(ot.DataError, match=r"pip install 'overtone\[arrays\]'"):
         import_arrays(tmp_path / "a.zarr", tmp_path / "out", fields="a")
+
+
+@pytest.mark.parametrize(
+    "name", ["../../x", "/tmp/x", "a/b", "..", ".hidden", "-rf", "a\x1b[1m", "nul"]
+)
+def test_a_name_can_not_lead_elsewhere(tmp_path, array, name):
+    source = save_npy(tmp_path / "flow", array)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ot.DataError, match=r"the dataset's name .name. is '.*', which"):
+        import_arrays(source, tmp_path / "a/b/c/out", fields=FIELDS, name=name)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_file_whose_name_can_not_be_that_of_a_dataset(tmp_path, array):
+    source = save_npy(tmp_path / "a:b", array)
+    with pytest.raises(ot.DataError, match=r"the dataset's name .name. is 'a:b'"):
+        import_arrays(source, tmp_path / "out", fields=FIELDS)
+    out = import_arrays(source, tmp_path / "out", fields=FIELDS, name="ab")
+    assert next((out / "data/test").iterdir()).name == "ab_000.hdf5"
+
+
+def test_a_netcdf_file_that_is_cut_while_it_is_read(tmp_path, array):
+    path = save_netcdf(tmp_path / "flow", array)
+    with open_arrays(path) as arrays:
+        assert np.array_equal(arrays["density"][0], array[0, :, 0])
+        os.truncate(path, path.stat().st_size // 2)
+        with pytest.raises(ot.DataError, match="flow.nc' has changed while it was read"):
+            _ = arrays["density"][9]
+
+
+def test_more_than_the_disk_holds(tmp_path, array, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(ot.DataError, match="a dataset of .* takes 20.2 kB, but only 1.0 kB are fr"):
+        import_arrays(save_npy(tmp_path / "flow", array), tmp_path / "out", fields=FIELDS)
+
+
+def test_seeds_of_any_size(tmp_path, array):
+    source = save_npy(tmp_path / "flow", array)
+    out = import_arrays(source, tmp_path / "out", fields=FIELDS, seed=10**30)
+    assert len(trajectories(out, "train")) == 8

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import overtone as ot
-from overtone.data import FieldSpec, write_well
+from overtone.data import FieldSpec, WellFolder, write_well
 from overtone.data.location import Location
 from overtone.domain import Boundary
+from overtone.guard.names import shown
 
 
 @pytest.fixture
@@ -179,3 +180,22 @@ def test_padded_axes_are_accepted(tmp_path, make_header, make_values):
         file["t0_fields/height"] = values[..., None]
         file["t0_fields/height"].attrs.update(attributes)
     assert layout(tmp_path / "a.hdf5").fields == specs
+
+
+def test_names_that_are_no_text_are_read_and_can_be_shown(path):
+    raw = b"p\xff\x1b"
+    with h5py.File(path, "r+") as file:
+        file["t0_fields"].move("pressure", raw)
+        file["t0_fields"].attrs["field_names"] = np.array([b"density", raw])
+        file["scalars"][raw] = 2.0
+        file["scalars"][raw].attrs.update({"sample_varying": False, "time_varying": False})
+        file["scalars"].attrs["field_names"] = np.array([raw])
+        file.attrs["simulation_parameters"] = np.array([raw])
+        file.attrs.create(raw, np.bytes_(b"\xfe"))
+    found = layout(path)
+    name = found.fields[1].name
+    assert shown(name) == r"p\xff\x1b"
+    data = WellFolder(path, context=2)
+    assert data[0][0].fields.isfinite().all()
+    assert [shown(key) for key in data.parameters(0)] == [r"p\xff\x1b"]
+    assert data.fingerprint()

@@ -84,3 +84,12 @@ def test_the_usual_split():
     assert split_counts(5, (1, 0, 0)) == {"train": 5, "valid": 0, "test": 0}
     with pytest.raises(ot.DataError, match="2 trajectories can't fill 3 splits"):
         split_counts(2, (0.8, 0.1, 0.1))
+
+
+@pytest.mark.parametrize(
+    "fractions",
+    [(float("nan"), 0, 1), (float("inf"), 0, 0), (-1, 1, 1), (1, 1), (2, -0.5, -0.5), (0, 0, 0.9)],
+)
+def test_fractions_that_are_none(fractions):
+    with pytest.raises(ot.DataError, match="splits are .*from 0 to 1, that add up to 1"):
+        split_counts(10, fractions)

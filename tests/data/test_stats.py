@@ -78,3 +78,27 @@ def test_bad_values_and_bad_files(make_folder, make_values, make_header):
     write_well(folder / "data/train/bad.hdf5", values, make_header())
     with pytest.raises(ot.DataError, match="bad.hdf5': field 'density' of trajectory 1"):
         write_stats(folder)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-15, 1e15, 1e30])
+def test_units_change_nothing_but_the_unit(make_folder, make_values, make_header, unit):
+    """In float32 the squares of these overflow or vanish."""
+    folder, _ = make_folder(files=(1, 0, 0))
+    plain = compute_stats(folder)
+    values = {
+        spec: (array.astype(np.float64) * unit).astype(np.float32)
+        for spec, array in make_values().items()
+    }
+    write_well(folder / "data/train/toy_0.hdf5", values, make_header())
+    scaled = compute_stats(folder)
+    for name in ("std", "rms", "std_delta", "rms_delta"):
+        for field, expected in plain[name].items():
+            found = np.array(scaled[name][field]) / unit
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_statistics_that_are_nested_without_end(make_folder):
+    folder, _ = make_folder()
+    (folder / "stats.yaml").write_text("[" * 5000)
+    with pytest.raises(ot.DataError, match="can't be read"):
+        _ = WellFolder(folder).stats

@@ -42,11 +42,11 @@ def test_forty_columns_are_enough(make_folder):
 
 
 def test_names_are_text(make_folder):
-    folder, _ = make_folder(parameters={"[/x]": 1.0})
+    folder, _ = make_folder(parameters={"[bold]x": 1.0})
     for path in folder.rglob("*.hdf5"):
         with h5py.File(path, "r+") as file:
             file.attrs["dataset_name"] = "[bold]\x1b[2J"
     text = text_of(folder)
     assert r"[bold]\x1b[2J" in text
-    assert "[/x]: 1" in text
+    assert "[bold]x: 1" in text
     assert "\x1b" not in text

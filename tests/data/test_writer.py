@@ -1,5 +1,10 @@
 """What is written is read back; what fails is not written."""
 
+import errno
+import os
+import subprocess
+import sys
+
 import h5py
 import numpy as np
 import pytest
@@ -106,7 +111,7 @@ def test_an_error_keeps_the_old_file(tmp_path, make_header, make_values, monkeyp
         raise OSError("no space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(ot.DataError, match="a.hdf5' can't be written: no space"):
         write_well(path, make_values(seed=1), make_header())
     monkeypatch.undo()
     assert path.read_bytes() == before
@@ -196,3 +201,101 @@ def test_default_header():
     header = Header("a", (4,), (2.0,), "open")
     assert header.axes == ("x",)
     assert header.coordinates == ((0.25, 0.75, 1.25, 1.75),)
+
+
+BAD_NAMES = ["a/b", "", ".a", "a\x1b[31m", "a\nb", "a\0", "a\udcff"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_names_that_others_would_take_for_something_else(tmp_path, make_header, make_values, name):
+    calls = [
+        lambda: make_header(axes=(name, "y")),
+        lambda: make_header(parameters={name: 1.0}),
+        lambda: make_header(attributes={name: "text"}),
+        lambda: write_well(
+            tmp_path / "a.hdf5", make_values(specs=(FieldSpec(name),)), make_header()
+        ),
+        lambda: write_well(tmp_path / "a.hdf5", make_values(), make_header(), scalars={name: 1.0}),
+        lambda: WellWriter(tmp_path / "a.hdf5", make_header(), [FieldSpec(name)], 1),
+    ]
+    if name not in ("a/b", ".a"):
+        calls.append(lambda: Header(name, (6, 8), (1.0, 1.0), "open"))
+    for call in calls:
+        with pytest.raises(ot.DataError, match="can't be the name of") as caught:
+            call()
+        assert str(caught.value).isprintable()
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_names_in_other_alphabets_are_names(tmp_path, make_header, make_values):
+    values = make_values(specs=(FieldSpec("ω"), FieldSpec("Strömung", 1)))
+    path = write_well(tmp_path / "a.hdf5", values, make_header())
+    assert Location(str(path)).layout().channels == ("ω", "Strömung_x", "Strömung_y")
+
+
+FULL_DISK = """
+import os, sys, numpy as np
+from overtone import DataError
+from overtone.data import FieldSpec, Header, WellWriter, write_well
+header = Header("toy", (64, 64), (1.0, 1.0), "open")
+try:
+    with WellWriter(sys.argv[1], header, [FieldSpec("a")], 1) as writer:
+        for step in range(1500):
+            if step == 30:  # from now on whatever HDF5 writes fails
+                os.dup2(os.open("/dev/full", os.O_RDWR), writer._file.id.get_vfd_handle())
+            writer.append(np.ones((1, 1, 64, 64)))
+except DataError as error:
+    print(error)
+write_well(sys.argv[1] + "2", {"a": np.ones((1, 9, 64, 64))}, header)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device")
+def test_hdf5_survives_a_write_that_fails(tmp_path):
+    """In a process of its own: left alone, HDF5 would crash it at its end."""
+    path = tmp_path / "a.hdf5"
+    path.write_bytes(b"old")
+    line = [sys.executable, "-c", FULL_DISK, str(path)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"'{path}' can't be written: No space left on device" in done.stdout
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.hdf5", "a.hdf52"]
+    assert path.read_bytes() == b"old"
+
+
+def test_room_is_set_aside_before_anything_is_written(tmp_path, make_header, monkeypatch):
+    """A disk that is full in the middle of a file: HDF5 itself is never refused anything."""
+    left = [20_000_000]
+
+    def allocate(descriptor, offset, length):
+        left[0] -= length
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", allocate)
+    monkeypatch.setattr("overtone.data.writer._abandon", lambda _: pytest.fail("HDF5 had failed"))
+    path, frame = tmp_path / "a.hdf5", np.ones((1, 1, 64, 64))
+    writer = WellWriter(path, make_header((64, 64)), [FieldSpec("a")], 1)
+    message = "a.hdf5' can't be written: No space left on device"
+    with pytest.raises(ot.DataError, match=message), writer:
+        while True:
+            writer.append(frame)
+    assert writer.num_frames > 0
+    with pytest.raises(ot.DataError, match="can't be written: No space left on device"):
+        write_well(path, {"a": np.ones((1, 400, 64, 64))}, make_header((64, 64)))
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_what_was_set_aside_is_given_back(tmp_path, make_header, make_values, monkeypatch):
+    write_well(tmp_path / "a.hdf5", make_values(), make_header())
+    assert (tmp_path / "a.hdf5").stat().st_size < 100_000
+    monkeypatch.delattr("os.posix_fallocate")
+    write_well(tmp_path / "b.hdf5", make_values(), make_header())
+    assert (tmp_path / "a.hdf5").read_bytes() == (tmp_path / "b.hdf5").read_bytes()
+
+
+def test_a_folder_that_can_not_be_made(tmp_path, make_header, make_values):
+    (tmp_path / "a").write_text("a file")
+    with pytest.raises(ot.DataError, match="b.hdf5' can't be written: (File exists|Not a dir)"):
+        write_well(tmp_path / "a" / "b.hdf5", make_values(), make_header())

@@ -3,6 +3,7 @@
 import importlib
 import json
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import h5py
 import pytest
@@ -173,12 +174,17 @@ def test_build_system(monkeypatch):
         (("shear_flo",), {}, "no system 'shear_flo'.*did you mean 'Shear_Flow'"),
         (("decay",), {"rat": 1.0}, "no setting 'rat'.*did you mean 'rate'"),
         (("decay",), {"grid": (4,)}, "has the axes x, z"),
+        (("decay",), {"grid": (16.9, 16)}, "grid is 16.9; expected a whole number"),
+        (("decay",), {"cells": 2.5}, "cells is 2.5; expected a whole number"),
+        (("decay",), {"cells": float("inf")}, "cells is inf; expected a whole number"),
     ):
         with pytest.raises(ot.DataError, match=message):
             build_system(*arguments, **options)
 
 
-@pytest.mark.parametrize("options", [{"steps": 0}, {"per_file": 0}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "options", [{"steps": 0}, {"steps": 10**400}, {"per_file": 0}, {"seed": -1}]
+)
 def test_bad_numbers(tmp_path, options):
     with pytest.raises(ot.DataError, match="expected positive numbers"):
         run(tmp_path / "a", **options)
@@ -240,3 +246,55 @@ def test_a_split_that_is_a_link_leads_nowhere(tmp_path):
     with pytest.raises(DataError):
         run(tmp_path / "a")
     assert not any((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.fixture
+def nothing_is_made(monkeypatch):
+    """Neither a plan nor a state: both would take hours or all memory."""
+    module = importlib.import_module("overtone.solvers.datasets")
+    monkeypatch.setattr(module, "_plan", lambda *_: pytest.fail("planned"))
+    monkeypatch.setattr(Decay, "initial", lambda *_, **__: pytest.fail("allocated"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"system": Decay(shape=(10**5, 10**5))}, r"3 trajectories on 100000x100000.* TB.* only"),
+        ({"system": Decay(shape=(10**300, 10**300))}, "inf PB"),
+        ({"steps": 10**9}, r"10 trajectories of 1000000000 frames takes 2.9 TB, but only .* free"),
+        ({"steps": 10**9, "storage": Storage(compression="gzip")}, "takes 144.0 GB, but only"),
+        ({"trajectories": 10**9, "per_file": 10**5}, "takes 1.7 TB, but only"),
+        ({"trajectories": 10**9}, "more than 100000 files; .*per_file"),
+        ({"trajectories": 10**400, "per_file": 10**400}, "more than 100000 files"),
+    ],
+)
+def test_what_can_not_fit_is_refused_by_its_numbers(
+    nothing_is_made, tmp_path, monkeypatch, options, message
+):
+    monkeypatch.setenv("OVERTONE_MAX_MEMORY", "1TB")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=10**11))
+    with pytest.raises(ot.DataError, match=message):
+        run(tmp_path / "a", **options)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_what_is_there_already_needs_no_further_room(tmp_path, monkeypatch):
+    out = run(tmp_path / "a", Decay(shape=(32, 32)))
+    (out / "data/train/decay_rate_1_001.hdf5").unlink()
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=3 * 6 * 3 * 32**2 * 4))
+    run(out, Decay(shape=(32, 32)))
+    with pytest.raises(ot.DataError, match="a dataset of 10 trajectories of 6 frames takes"):
+        run(tmp_path / "b", Decay(shape=(32, 32)))
+
+
+def test_seeds_of_any_size(tmp_path):
+    out = run(tmp_path / "a", seed=10**30, trajectories=3, steps=2)
+    assert contents(out) == contents(run(tmp_path / "b", seed=10**30, trajectories=3, steps=2))
+    assert contents(out) != contents(run(tmp_path / "c", seed=10**30 + 1, trajectories=3, steps=2))
+
+
+def test_a_system_s_name_can_not_lead_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(Decay, "name", "../../decay")
+    with pytest.raises(ot.DataError, match="the system's name is '../../decay', which has"):
+        run(tmp_path / "a/b/c")
+    assert [*tmp_path.iterdir()] == []

@@ -1,6 +1,8 @@
 """The command line's `data` part: each command is a typed function.
 
 Everything that needs h5py is imported inside the commands, so that `overtone --help` stays quick.
+What comes from files and users is printed as `Text`, in which rich looks for no markup, and
+escaped, so that a terminal obeys none of it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from overtone.errors import DataError
 from overtone.guard.names import shown
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from overtone.domain import Sides
 
 ORDERS = ("scalar", "vector", "tensor")
+MAX_VARIANTS = 10_000
+"""Most combinations of settings in one command."""
 
 app = typer.Typer(
     name="data",
@@ -47,8 +52,8 @@ def check(path: Folder) -> None:
         findings = run(path, progress=tick)
     for finding in findings:
         colour = "red" if finding.severity == "error" else "yellow"
-        console.print(finding.severity, style=colour, end="")
-        console.print(f"  {shown(finding.file)}\n    {shown(finding.message)}", soft_wrap=True)
+        about = f"  {shown(finding.file)}\n    {shown(finding.message)}"
+        console.print(Text.assemble((finding.severity, colour), about), soft_wrap=True)
     errors = sum(finding.severity == "error" for finding in findings)
     console.print(f"{errors} errors, {len(findings) - errors} warnings")
     if errors:
@@ -63,10 +68,9 @@ def stats(
     """Compute stats.yaml in one pass over the training split."""
     from overtone.data import write_stats
 
-    console = Terminal()
-    with one_bar("reading", console) as tick:
+    with one_bar("reading", Terminal()) as tick:
         target = write_stats(path, split, progress=tick)
-    console.print(f"wrote {target}", soft_wrap=True)
+    _say(f"wrote {target}")
 
 
 @app.command()
@@ -85,7 +89,7 @@ def show(
         console.print(table)
         console.print()
     picture(path, out, split=split, trajectory=trajectory, frames=frames)
-    console.print(f"wrote {out}", soft_wrap=True)
+    _say(f"wrote {out}")
 
 
 @app.command(name="import")
@@ -121,7 +125,7 @@ def import_(
         seed=None if seed < 0 else seed,
         storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
     )
-    Terminal().print(f"wrote {out}; next: overtone data show {out}", soft_wrap=True)
+    _say(f"wrote {out}; next: overtone data show {out}")
 
 
 @app.command()
@@ -149,14 +153,15 @@ def generate(
     from overtone.solvers.datasets import build_system
     from overtone.solvers.datasets import generate as run
 
-    shape = [int(n) for n in _numbers(grid, "x", "grid")] if grid else None
+    shape = _numbers(grid, "x", "grid") if grid else None
     chosen = _settings(settings or [])
+    if (variants := math.prod(map(len, chosen.values()))) > MAX_VARIANTS:
+        raise DataError(f"--set makes {variants} variants; expected at most {MAX_VARIANTS}")
     systems = [
         build_system(system, grid=shape, **dict(zip(chosen, values, strict=True)))
         for values in product(*chosen.values())
     ]
-    console = Terminal()
-    with one_bar("simulating", console) as tick:
+    with one_bar("simulating", Terminal()) as tick:
         run(
             systems,
             out,
@@ -169,16 +174,21 @@ def generate(
             device=device,
             progress=tick,
         )
-    console.print(f"wrote {out}; next: overtone data show {out}", soft_wrap=True)
+    _say(f"wrote {out}; next: overtone data show {out}")
+
+
+def _say(text: str) -> None:
+    Terminal().print(shown(text), soft_wrap=True)
 
 
 def _numbers(text: str, separator: str, name: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(separator)]
+        numbers = [float(part) for part in text.split(separator)]
     except ValueError:
-        raise DataError(
-            f"{name} is {text!r}; expected numbers with '{separator}' between them"
-        ) from None
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise DataError(f"{name} is {text!r}; expected numbers with '{separator}' between them")
+    return numbers
 
 
 def boundaries_of(text: str) -> str | list[str | list[str]]:
@@ -231,7 +241,7 @@ def tables(path: str | Path) -> tuple[Listing, Listing]:
 
 def _facts(first: Layout, layouts: Sequence[Layout]) -> dict[str, str]:
     parameters = {
-        name: sorted({layout.parameters[name] for layout in layouts if name in layout.parameters})
+        name: sorted({x.parameters[name] for x in layouts if name in x.parameters}, key=_rank)
         for name in first.parameters
     }
     return {
@@ -247,6 +257,11 @@ def _facts(first: Layout, layouts: Sequence[Layout]) -> dict[str, str]:
         "parameters": "; ".join(f"{k}: {_listed(v)}" for k, v in parameters.items()) or "none",
         "scalars": ", ".join(spec.name for spec in first.scalars) or "none",
     }
+
+
+def _rank(value: float | str) -> tuple[bool, Any]:
+    """Numbers by size, then texts."""
+    return isinstance(value, str), value
 
 
 def _listed(values: Sequence[Any]) -> str:

@@ -2,23 +2,33 @@
 
 Errors make a file unusable or poison training; warnings are worth knowing. Problems are returned
 as plain data and nothing is raised for a bad file, so that one run shows all of them.
+
+Two warnings are about units. The Well's NMSE and VRMSE add an absolute epsilon to a variance, so
+they say little of a field whose variance is not large against it. And models compute in float32,
+whose squares overflow or vanish long before its values do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from overtone.data.handles import OpenFile
 from overtone.data.layout import FieldSpec, Layout
 from overtone.data.location import STATS, Location, find_files, find_splits, find_stats, hdf5_files
 from overtone.data.stats import ALL_NAMES, load_stats, scan
 from overtone.errors import DataError
+from overtone.metrics.pointwise import EPSILON
 
+LEAST_VARIANCE = 100 * EPSILON
+"""Variance over space below which epsilon is one percent of it or more."""
+COMFORTABLE = 1e18
+"""Values up to this, and from its inverse on, have squares that float32 can hold."""
 Severity = Literal["error", "warning"]
 
 
@@ -58,7 +68,11 @@ def check(path: str | Path, *, progress: Callable[[int, int], None] | None = Non
         findings.append(Finding(str(path), "warning", f"no split {', '.join(missing)}"))
     layouts: dict[str, Layout] = {}
     for number, file in enumerate(files):
-        findings += _check_file(file, layouts)
+        try:
+            findings += _check_file(file, layouts)
+        except Exception as error:  # whatever it is, the next file is to be looked at, too
+            message = f"can't be checked: {type(error).__name__}: {error}"
+            findings.append(Finding(file.path, "error", message))
         if progress:
             progress(number + 1, len(files))
     return findings + _check_stats(path, layouts)
@@ -112,16 +126,42 @@ def _plain(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+@dataclass
+class _Scale:
+    """What is collected over the blocks of a field to judge its unit.
+
+    Attributes:
+        largest: magnitude of a value.
+        variances: sum of the variances over space of its frames, `(components,)`.
+        num_frames: how many these are.
+        first: its first value.
+        constant: whether all values are equal to it.
+    """
+
+    largest: float = 0.0
+    variances: Tensor | float = 0.0
+    num_frames: int = 0
+    first: Tensor | None = None
+    constant: bool = True
+
+    def add(self, values: Tensor) -> None:
+        """Take in a block `(components, T, *space)`, float64."""
+        self.first = values.flatten()[0] if self.first is None else self.first
+        self.constant = self.constant and bool((values == self.first).all())
+        self.largest = max(self.largest, float(values.abs().max()))
+        self.variances = self.variances + values.flatten(2).var(2, correction=0).sum(1)
+        self.num_frames += values.shape[1]
+
+
 def _check_values(opened: OpenFile, spec: FieldSpec) -> list[Finding]:
     """The first NaN or infinity of each trajectory of a field, or why it can't be read."""
     path, findings = opened.place.path, []
     names = spec.channels(opened.layout.axes)
-    count, first, constant, reported = 0, None, True, set()
+    count, scale, reported = 0, _Scale(), set()
     try:
         for block in scan(opened, spec):
             bad = ~block.values.isfinite()
-            first = block.values.flatten()[0] if first is None else first
-            constant = constant and bool((block.values == first).all())
+            scale.add(block.values)
             if not bool(bad.any()):
                 continue
             count += int(bad.sum())
@@ -141,8 +181,33 @@ def _check_values(opened: OpenFile, spec: FieldSpec) -> list[Finding]:
     if count:
         message = f"field '{spec.name}' has {count} values that are NaN or infinite in all"
         findings.append(Finding(path, "error", message))
-    elif constant and spec.time_varying and opened.layout.num_steps > 1:
+    elif scale.constant and spec.time_varying and opened.layout.num_steps > 1:
         findings.append(Finding(path, "warning", f"field '{spec.name}' never changes"))
+    elif not scale.constant:
+        findings += _check_scale(path, spec.name, names, scale)
+    return findings
+
+
+def _check_scale(path: str, field: str, names: Sequence[str], scale: _Scale) -> list[Finding]:
+    """What is wrong with the unit of a field that varies."""
+    findings: list[Finding] = []
+    if scale.largest > torch.finfo(torch.float32).max:
+        message = f"field '{field}' has values up to {scale.largest:.2g}, infinite in float32"
+        findings.append(Finding(path, "error", f"{message}; use another unit"))
+    elif not 1 / COMFORTABLE <= scale.largest <= COMFORTABLE:
+        message = (
+            f"field '{field}' has values up to {scale.largest:.2g}, whose squares float32 can't "
+            "hold; use another unit"
+        )
+        findings.append(Finding(path, "warning", message))
+    variances = torch.as_tensor(scale.variances) / scale.num_frames
+    if (least := float(variances.min())) < LEAST_VARIANCE:
+        message = (
+            f"field '{names[int(variances.argmin())]}' has a variance of {least:.2g} over space; "
+            f"The Well's NMSE and VRMSE add {EPSILON:g} to it and say little of so small a field. "
+            "Use another unit, or measures that are relative"
+        )
+        findings.append(Finding(path, "warning", message))
     return findings
 
 
@@ -159,7 +224,8 @@ def _check_stats(path: str | Path, layouts: dict[str, Layout]) -> list[Finding]:
     for layout in list(layouts.values())[:1]:
         for name in ALL_NAMES:
             wanted = [f for f in layout.fields if f.time_varying or not name.endswith("_delta")]
-            missing = [f.name for f in wanted if f.name not in (stats.get(name) or {})]
+            given = stats.get(name)
+            missing = [f.name for f in wanted if not isinstance(given, dict) or f.name not in given]
             if missing:
                 message = f"'{name}' lacks {', '.join(missing)}; run `overtone data stats` again"
                 findings.append(Finding(found.path, "error", message))

@@ -1,7 +1,9 @@
 """Open files: one handle for each file and process, the least recently used closed first.
 
-HDF5 handles must not cross a fork and can't be pickled. So a `Handles` remembers the process that
-opened its files, begins anew in another one, and travels empty.
+HDF5 handles must not cross a fork and can't be pickled. So a `Handles` keeps what each process has
+opened apart, and travels empty. The threads of a process share its files and take turns: HDF5 has
+one lock for all of its calls anyway. A file that was cut or overwritten since it was opened would
+read as zeros; its size and modification time, looked at after every read, give that away.
 """
 
 from __future__ import annotations
@@ -10,7 +12,11 @@ import hashlib
 import json
 import math
 import os
+import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import h5py
@@ -18,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from overtone.data.layout import FieldSpec, Layout
-from overtone.data.location import Location
+from overtone.data.layout import FieldSpec, Layout, in_file
+from overtone.data.location import Location, local_stamp
 from overtone.errors import DataError
 
 MAX_CONSTANT_BYTES = 4_000_000
@@ -57,23 +63,47 @@ class OpenFile:
         self.place = place
         self.layout = layout
         self.file = place.open()
+        self._stamp = place.stamp(self.file)
+        if layout.stamp and layout.stamp != self._stamp:
+            self.file.close()
+            raise self._changed()
+        self._descriptor = None if place.is_remote else self.file.id.get_vfd_handle()
         self.datasets = {spec.name: self._lookup(spec) for spec in layout.fields}
+        # Looked up once: at every read, it would take longer than to look at the file's stamp.
+        self._dtypes = {name: found.dtype for name, found in self.datasets.items()}
+        self._spaces = {name: found.id.get_space() for name, found in self.datasets.items()}
         self._scratch = scratch or Scratch()
         self._constants: dict[str, Tensor] = {}
 
     def _lookup(self, spec: FieldSpec) -> h5py.Dataset:
         size = self.layout.num_trajectories, self.layout.num_steps, self.layout.shape
-        found = self.file.get(f"{spec.group}/{spec.name}")
+        found = self.file.get(in_file(f"{spec.group}/{spec.name}"))
         if not isinstance(found, h5py.Dataset) or found.shape not in (
             spec.stored_shape(*size),
             spec.padded_shape(*size),
         ):
             self.file.close()
-            raise DataError(
-                f"'{self.place.path}' has changed since it was first read: {spec.group}/"
-                f"{spec.name} is not what it was. Build the dataset again"
-            )
+            raise self._changed()
         return found
+
+    def require_unchanged(self) -> None:
+        """Raise an error if the file was cut or overwritten since it was opened."""
+        if self._descriptor is not None and local_stamp(self._descriptor) != self._stamp:
+            raise self._changed()
+
+    def _unreadable(self, dataset: h5py.Dataset, error: Exception, which: str = "") -> DataError:
+        self.require_unchanged()
+        return DataError(
+            f"'{self.place.path}': {dataset.name}{which} can't be read: {error}. The file is "
+            "damaged or uses a filter that is not installed"
+        )
+
+    def _changed(self) -> DataError:
+        return DataError(
+            f"'{self.place.path}' has changed since it was first read: its size, modification time "
+            "or content is not what it was, and what was read may be wrong. Make sure that the "
+            "file is complete (`overtone data check`), then build the dataset again"
+        )
 
     def read(self, spec: FieldSpec, trajectory: int, steps: slice, out: Tensor) -> None:
         """Read one field of one trajectory with a single HDF5 call.
@@ -86,15 +116,18 @@ class OpenFile:
         """
         if spec.order == 0 and spec.time_varying and not spec.dim_varying:
             dataset, target = self.datasets[spec.name], out[0].numpy()
-            if dataset.dtype == target.dtype:
+            if self._dtypes[spec.name] == target.dtype:
                 self._read_into(dataset, spec, trajectory, steps, target)
                 return
         out.copy_(self._values(spec, trajectory, steps))
 
     def scalar(self, name: str, index: tuple[Any, ...]) -> np.ndarray:
         """Values of a scalar, float64."""
-        dataset: Any = self.file[f"scalars/{name}"]
-        return np.asarray(dataset[index], dtype=np.float64)
+        dataset: Any = self.file[in_file(f"scalars/{name}")]
+        try:
+            return np.asarray(dataset[index], dtype=np.float64)
+        except (OSError, RuntimeError) as error:
+            raise self._unreadable(dataset, error) from error
 
     def digest(self, cells: int) -> str:
         """SHA-256 of the file's layout and size and of a sample of each field, in hexadecimal.
@@ -129,9 +162,7 @@ class OpenFile:
         try:
             return np.asarray(dataset[tuple(index)])
         except (OSError, RuntimeError) as error:
-            raise DataError(
-                f"'{self.place.path}': {dataset.name} can't be read: {error}"
-            ) from error
+            raise self._unreadable(dataset, error) from error
 
     def close(self) -> None:
         """Close the file."""
@@ -146,7 +177,7 @@ class OpenFile:
         times = len(range(steps.start, steps.stop, steps.step)) if spec.time_varying else 1
         lead = spec.sample_varying + spec.time_varying
         shape = (times,) * spec.time_varying + dataset.shape[lead:]
-        raw = self._scratch.array(shape, dataset.dtype.newbyteorder("="))
+        raw = self._scratch.array(shape, self._dtypes[spec.name].newbyteorder("="))
         self._read_into(dataset, spec, trajectory, steps, raw)
         space = (n if v else 1 for n, v in zip(self.layout.shape, spec.varies(ndim), strict=True))
         values = torch.from_numpy(raw).reshape(times, *space, spec.components(ndim)).movedim(-1, 0)
@@ -176,52 +207,83 @@ class OpenFile:
         stride += [1] * len(rest)
         count += rest
         try:
-            source = dataset.id.get_space()
+            source = self._spaces[spec.name]
             if source.get_simple_extent_type() == h5py.h5s.SIMPLE and start:
                 source.select_hyperslab(tuple(start), tuple(count), tuple(stride))
             memory = h5py.h5s.create_simple(target.shape) if target.shape else source
             dataset.id.read(memory, source, target)
         except (OSError, RuntimeError) as error:
-            raise DataError(
-                f"'{self.place.path}': {dataset.name} of trajectory {trajectory}, frames "
-                f"{steps.start} to {steps.stop - 1}, can't be read: {error}. The file is damaged "
-                "or uses a filter that is not installed"
-            ) from error
+            which = f" of trajectory {trajectory}, frames {steps.start} to {steps.stop - 1},"
+            raise self._unreadable(dataset, error, which) from error
+
+
+@dataclass
+class _Opened:
+    """What one process has open, and the turn of its threads."""
+
+    files: OrderedDict[str, OpenFile] = field(default_factory=OrderedDict)
+    scratch: Scratch = field(default_factory=Scratch)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Handles:
-    """The open files of one process, at most `limit` at a time."""
+    """The open files of each process, at most `limit` at a time."""
 
     def __init__(self, limit: int = 64):
         self.limit = limit
-        self._open: OrderedDict[str, OpenFile] = OrderedDict()
-        self._process = os.getpid()
-        self._scratch = Scratch()
+        self._processes: dict[int, _Opened] = {}
 
-    def get(self, place: Location, layout: Layout) -> OpenFile:
-        """The open file at a place; opened if it is not."""
-        if self._process != os.getpid():
-            self._open, self._process = OrderedDict(), os.getpid()
-        if place.path in self._open:
-            self._open.move_to_end(place.path)
-            return self._open[place.path]
-        while len(self._open) >= self.limit:
-            self._open.popitem(last=False)[1].close()
-        opened = self._open[place.path] = OpenFile(place, layout, self._scratch)
-        return opened
+    @contextmanager
+    def reading(self, place: Location, layout: Layout) -> Iterator[OpenFile]:
+        """The open file at a place, opened if it is not; other threads wait until the block ends.
+
+        What was read holds if the block ends without an error: the file is then what it was.
+        """
+        opened = self._opened()
+        with opened.lock:
+            file = self._get(opened, place, layout)
+            try:
+                yield file
+                file.require_unchanged()
+            except DataError:
+                # Whoever reads next opens it again and sees it as it then is.
+                opened.files.pop(place.path).close()
+                raise
 
     def close(self) -> None:
         """Close all files of this process; later reads open them again."""
-        if self._process == os.getpid():
-            for opened in self._open.values():
-                opened.close()
-        self._open.clear()
+        opened = self._opened()
+        with opened.lock:
+            while opened.files:
+                opened.files.popitem()[1].close()
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._opened().files)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"limit": self.limit}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["limit"])
+
+    def _get(self, opened: _Opened, place: Location, layout: Layout) -> OpenFile:
+        files = opened.files
+        if place.path in files:
+            files.move_to_end(place.path)
+            return files[place.path]
+        while len(files) >= self.limit:
+            files.popitem(last=False)[1].close()
+        file = files[place.path] = OpenFile(place, layout, opened.scratch)
+        return file
+
+    def _opened(self) -> _Opened:
+        """This process's files; those of the process that it was forked from are let go.
+
+        So is the lock: a thread that held it during the fork does not exist here.
+        """
+        process = os.getpid()
+        if process not in self._processes:
+            self._processes.setdefault(process, _Opened())  # in one step, for threads that race
+            for other in set(self._processes) - {process}:
+                self._processes.pop(other, None)
+        return self._processes[process]

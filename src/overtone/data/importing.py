@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +22,14 @@ import numpy as np
 
 from overtone.data.layout import FieldSpec
 from overtone.data.location import DATASET, SPLITS, Location, split_counts
+from overtone.data.safety import inspect_npz, inspect_zarr
 from overtone.data.stats import write_stats
-from overtone.data.writer import Header, Storage, WellWriter
+from overtone.data.writer import Header, Storage, WellWriter, writing
 from overtone.domain import BoundarySpec
 from overtone.errors import DataError, suggest
 from overtone.guard.folders import replacing_owned
-from overtone.guard.limits import require_memory
+from overtone.guard.limits import require_disk, require_memory
+from overtone.guard.names import file_name, shown
 
 FORMATS = (".npy", ".npz", ".zarr", ".nc")
 
@@ -57,11 +60,16 @@ class Source:
         """T."""
         return self.arrays[0].shape[1]
 
+    @property
+    def values(self) -> int:
+        """How many values a trajectory has."""
+        return sum(math.prod(array.shape[1:]) for array in self.arrays)
+
     def require_memory(self, num: int) -> None:
         """Raise an error if `num` trajectories are too many to have in memory."""
-        sizes = (math.prod(a.shape[1:]) * np.dtype(a.dtype).itemsize for a in self.arrays)
+        itemsize = max(np.dtype(array.dtype).itemsize for array in self.arrays)
         # Twice: they are stacked, and compared with what is finite.
-        needed = 2 * min(num, self.num) * sum(sizes)
+        needed = 2 * min(num, self.num) * self.values * itemsize
         require_memory(needed, f"{num} trajectories", "put fewer into a file (per_file)")
 
     def trajectory(self, index: int) -> np.ndarray:
@@ -100,7 +108,7 @@ def import_arrays(
         dt: time between frames.
         boundaries: as for `Domain`.
         extent: physical length of each axis; cells of length 1 if None.
-        name: of the dataset; the source's if None.
+        name: of the dataset and its files; the source's if None.
         splits: fractions of train, valid and test, by trajectory.
         per_file: trajectories of a file, at most.
         seed: of the order in which trajectories are given to the splits; None keeps theirs.
@@ -111,13 +119,18 @@ def import_arrays(
         raise DataError(f"per_file is {per_file}; expected at least 1")
     if out.is_dir() and any(out.iterdir()):
         raise DataError(f"'{out}' is not empty; it is left alone. Choose another folder")
+    name = file_name(name or Path(source).stem, "the dataset's name (name)", error=DataError)
+    storage = storage or Storage()
     with (
         open_source(source, specs) as arrays,
+        writing(out),
         replacing_owned(out, DATASET, inputs=[source], error=DataError) as scratch,
     ):
         arrays.require_memory(per_file)
+        size = arrays.num * arrays.values * np.dtype(storage.dtype).itemsize
+        require_disk(0 if storage.compression else size, out, f"a dataset of '{source}'")
         header = Header(
-            name=name or Path(source).stem,
+            name=name,
             shape=arrays.shape,
             extent=tuple(extent) if extent else tuple(float(n) for n in arrays.shape),
             boundaries=boundaries,
@@ -175,28 +188,55 @@ def open_arrays(path: str | Path) -> Iterator[Mapping[str, Any]]:
         yield arrays
 
 
+class _Reader:
+    """An array in a file, read as it is sliced.
+
+    Args:
+        array: as zarr or h5py have it open.
+        path: of the file, for an error.
+        verify: called after every read; raises an error if the file has changed meanwhile.
+    """
+
+    def __init__(self, array: Any, path: Path, verify: Callable[[], None] | None = None):
+        self.shape, self.dtype, self.ndim = tuple(array.shape), np.dtype(array.dtype), array.ndim
+        self._array, self._path, self._verify = array, path, verify
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        try:
+            values = np.asarray(self._array[index])
+        except Exception as error:  # those of decoders have no common base class
+            raise DataError(
+                f"'{shown(self._path)}' can't be read: {shown(error)}. It is damaged; copy or "
+                "download it again"
+            ) from error
+        if self._verify:
+            self._verify()
+        return values
+
+
 @contextmanager
 def _open_npy(path: Path) -> Iterator[Mapping[str, Any]]:
     try:
-        yield {"": np.load(path, mmap_mode="r", allow_pickle=False)}
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        if isinstance(error, DataError):
-            raise
         raise DataError(f"'{path}' can't be read as an array of numbers: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise DataError(f"'{path}' is a zip file; name it .npz if it holds arrays")
+    yield {"": array}
 
 
 @contextmanager
 def _open_npz(path: Path) -> Iterator[Mapping[str, Any]]:
     try:
-        with zipfile.ZipFile(path) as archive:
-            needed = sum(entry.file_size for entry in archive.infolist())
-        require_memory(needed, f"'{path}'", "save it as .npy or .zarr, which are read in parts")
+        inspect_npz(path)
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    except (ValueError, OSError, EOFError, MemoryError, zipfile.BadZipFile) as error:
-        if isinstance(error, DataError):
-            raise
+    except DataError:
+        raise
+    except (ValueError, OSError, EOFError, MemoryError, RuntimeError) as error:
         raise DataError(f"'{path}' can't be read as arrays of numbers: {error}") from error
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"'{path}' is a damaged zip file: {error}") from error
     yield arrays
 
 
@@ -208,29 +248,46 @@ def _open_zarr(path: Path) -> Iterator[Mapping[str, Any]]:
         raise DataError(
             f"'{path}' needs zarr, which is not installed; pip install 'overtone[arrays]'"
         ) from error
-    try:
-        opened: Any = zarr.open(str(path), mode="r")
-    except Exception as error:  # zarr's own errors have no common base class
-        raise DataError(f"'{path}' can't be read by zarr: {error}") from error
-    yield {"": opened} if isinstance(opened, zarr.Array) else dict(opened.arrays())
+    arrays, members = {}, {"": path}
+    if inspect_zarr(path) is None:  # a group: its members by their folders, not by what it says
+        members = {f.name: f for f in sorted(path.iterdir()) if f.is_dir() or f.is_symlink()}
+    for name, folder in members.items():
+        if name and folder.is_symlink():
+            raise DataError(f"'{shown(folder)}' is a link; copy the data into the store")
+        version = inspect_zarr(folder)
+        if version is None:
+            continue
+        try:
+            array = zarr.open_array(str(folder), mode="r", zarr_format=version)
+        except Exception as error:  # zarr's own errors have no common base class
+            raise DataError(f"'{shown(folder)}' can't be read by zarr: {shown(error)}") from error
+        arrays[name] = _Reader(array, folder)
+    yield arrays
 
 
 @contextmanager
 def _open_netcdf(path: Path) -> Iterator[Mapping[str, Any]]:
     import h5py
 
-    if Location(str(path)).read(3) == b"CDF":
+    place = Location(str(path))
+    if place.read(3) == b"CDF":
         raise DataError(
             f"'{path}' is a classic netCDF file; convert it with `nccopy -k nc4 in.nc out.nc`"
         )
-    with Location(str(path)).open() as file:
+    with place.open() as file:
+        before = place.stamp(file)
+
+        def verify() -> None:
+            if place.stamp(file) != before:
+                raise DataError(f"'{path}' has changed while it was read; try again")
+
         arrays = {}
         for key in file:
             entry = file[key]
             if isinstance(entry, h5py.Dataset) and entry.ndim >= 3:
                 if "scale_factor" in entry.attrs or "add_offset" in entry.attrs:
-                    raise DataError(f"'{path}': variable '{key}' is packed; unpack it first")
-                arrays[key] = entry
+                    raise DataError(f"'{path}': variable '{shown(key)}' is packed; unpack it first")
+                arrays[key] = _Reader(entry, path, verify)
         yield arrays
 
 
@@ -277,7 +334,7 @@ def _write_splits(
     counts: Mapping[str, int],
     per_file: int,
     header: Header,
-    storage: Storage | None,
+    storage: Storage,
 ) -> None:
     """Deal trajectories out to the splits in the given order, some to a file."""
     first = 0
@@ -290,7 +347,7 @@ def _write_splits(
 
 
 def _write(
-    path: Path, source: Source, chosen: np.ndarray, header: Header, storage: Storage | None
+    path: Path, source: Source, chosen: np.ndarray, header: Header, storage: Storage
 ) -> None:
     """Write some trajectories as one file."""
     block = np.stack([source.trajectory(int(index)) for index in chosen], axis=1)

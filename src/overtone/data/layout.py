@@ -28,12 +28,15 @@ import numpy as np
 
 from overtone.domain import Boundary, Domain, Sides
 from overtone.errors import DataError, DomainError
-from overtone.guard.limits import require_memory
+from overtone.guard.limits import readable, require_memory
+from overtone.guard.names import shown
 
 GROUPS = ("t0_fields", "t1_fields", "t2_fields")
 """Groups of fields by tensor order."""
 NUMBERED_KINDS = (Boundary.WALL, Boundary.OPEN, Boundary.PERIODIC)
 """The Well's numbers for kinds of boundary: 0, 1, 2."""
+MAX_ATTRIBUTE_BYTES = 1_000_000
+"""Largest attribute: names and single numbers take far less."""
 ROOT_ATTRIBUTES = ("dataset_name", "grid_type", "n_spatial_dims", "n_trajectories")
 
 
@@ -113,6 +116,7 @@ class Layout:
         boundaries: lower and upper side of each axis.
         dt: time between frames.
         notes: what is odd but no reason to refuse the file.
+        stamp: size and modification time of the file when this was read; see `Location.stamp`.
     """
 
     dataset_name: str
@@ -128,6 +132,7 @@ class Layout:
     boundaries: tuple[Sides, ...]
     dt: float
     notes: tuple[str, ...] = field(default=(), compare=False)
+    stamp: tuple[int | str, ...] = field(default=(), compare=False)
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -147,17 +152,16 @@ def read_layout(file: h5py.File, name: str) -> Layout:
         file: an open HDF5 file that `safety.inspect` let pass.
         name: what to call it in an error.
     """
-    root = {key: _attribute(file, key, name) for key in ROOT_ATTRIBUTES}
     axes = _names(_group(file, "dimensions", name), "spatial_dims", name)
-    if int(root["n_spatial_dims"]) != len(axes) or not 1 <= len(axes) <= 3:
+    if _count(file, "n_spatial_dims", name) != len(axes) or not 1 <= len(axes) <= 3:
         raise DataError(
-            f"'{name}': n_spatial_dims is {root['n_spatial_dims']} and spatial_dims are {axes}; "
-            "expected the names of one, two or three axes"
+            f"'{name}': n_spatial_dims is {_count(file, 'n_spatial_dims', name)} and spatial_dims "
+            f"are {axes}; expected the names of one, two or three axes"
         )
     notes: list[str] = []
     dimensions = {key: _dimension(file, key, name) for key in ("time", *axes)}
     shape = tuple(len(dimensions[axis]) for axis in axes)
-    num, steps = int(root["n_trajectories"]), len(dimensions["time"])
+    num, steps = _count(file, "n_trajectories", name), len(dimensions["time"])
     if num < 1 or steps < 1 or 0 in shape:
         raise DataError(
             f"'{name}' has {num} trajectories of {steps} frames on a grid of {shape}; it is empty"
@@ -170,8 +174,8 @@ def read_layout(file: h5py.File, name: str) -> Layout:
     if not fields:
         raise DataError(f"'{name}' lists no fields in {', '.join(GROUPS)}")
     layout = Layout(
-        dataset_name=_text(root["dataset_name"]),
-        grid_type=_text(root["grid_type"]),
+        dataset_name=_word(file, "dataset_name", name),
+        grid_type=_word(file, "grid_type", name),
         axes=axes,
         shape=shape,
         num_trajectories=num,
@@ -192,12 +196,46 @@ def read_layout(file: h5py.File, name: str) -> Layout:
 
 
 def _attribute(where: h5py.HLObject, key: str, name: str) -> Any:
-    if key not in where.attrs:
-        raise DataError(f"'{name}': {where.name} lacks the attribute '{key}' of The Well's layout")
+    raw: Any = in_file(key)
+    if raw not in where.attrs:
+        raise DataError(f"'{name}': {_at(where)} lacks the attribute '{key}' of The Well's layout")
     try:
-        return where.attrs[key]
-    except (OSError, TypeError) as error:
-        raise DataError(f"'{name}': attribute '{key}' of {where.name}: {error}") from error
+        found = where.attrs.get_id(raw)
+        size = math.prod(found.shape or ()) * found.dtype.itemsize
+        if size > MAX_ATTRIBUTE_BYTES:
+            raise DataError(
+                f"'{name}': attribute '{key}' of {_at(where)} has {readable(size)}; it is not what "
+                "The Well's layout has there"
+            )
+        return where.attrs[raw]
+    except (OSError, TypeError, UnicodeError, RuntimeError) as error:
+        raise DataError(f"'{name}': attribute '{key}' of {_at(where)}: {error}") from error
+
+
+def _at(where: h5py.HLObject) -> str:
+    return shown(_text(where.name or "/"))
+
+
+def _malformed(where: h5py.HLObject, key: str, value: Any, expected: str, name: str) -> DataError:
+    text = shown(value)
+    return DataError(
+        f"'{name}': attribute '{key}' of {_at(where)} is '{text[:60]}{'…' * (len(text) > 60)}'; "
+        f"expected {expected}"
+    )
+
+
+def _count(where: h5py.HLObject, key: str, name: str) -> int:
+    value = np.asarray(_attribute(where, key, name))
+    if value.size != 1 or value.dtype.kind not in "iuf" or not float(value.item()).is_integer():
+        raise _malformed(where, key, value, "a whole number", name)
+    return int(value.item())
+
+
+def _word(where: h5py.HLObject, key: str, name: str) -> str:
+    words = _names(where, key, name)
+    if len(words) != 1:
+        raise _malformed(where, key, words, "one name", name)
+    return words[0]
 
 
 def _group(file: h5py.Group, key: str, name: str) -> h5py.Group:
@@ -208,16 +246,26 @@ def _group(file: h5py.Group, key: str, name: str) -> h5py.Group:
 
 
 def _dataset(group: h5py.Group, key: str, name: str) -> h5py.Dataset:
-    found = group.get(key)
+    try:
+        # A path would lead out of the group.
+        found = None if "/" in key else group.get(in_file(key))
+    except UnicodeError:  # h5py's own, about a name that it does not find
+        found = None
     if not isinstance(found, h5py.Dataset):
-        raise DataError(f"'{name}': {group.name} lacks the dataset '{key}'")
+        raise DataError(f"'{name}': {_at(group)} lacks the dataset '{shown(key)}'")
     if found.dtype.kind not in "fiub":
         raise DataError(f"'{name}': {found.name} has dtype {found.dtype}; expected numbers")
     return found
 
 
 def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+    """A text, where bytes that are no UTF-8 are carried along, as h5py does it, to be escaped."""
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else str(value)
+
+
+def in_file(name: str) -> bytes:
+    """A name as HDF5 has it, also where its bytes are no UTF-8."""
+    return name.encode(errors="surrogateescape")
 
 
 def _names(where: h5py.HLObject, key: str, name: str) -> tuple[str, ...]:
@@ -227,11 +275,21 @@ def _names(where: h5py.HLObject, key: str, name: str) -> tuple[str, ...]:
         return (_text(value),)
     if isinstance(value, h5py.Empty):
         return ()
-    return tuple(_text(entry) for entry in np.atleast_1d(value))
+    entries = np.atleast_1d(value)
+    if entries.ndim > 1 or not all(isinstance(entry, str | bytes) for entry in entries):
+        raise _malformed(where, key, value, "names", name)
+    return tuple(_text(entry) for entry in entries)
 
 
-def _flag(where: h5py.Dataset | h5py.Group, key: str, name: str) -> bool:
-    return bool(_attribute(where, key, name))
+def _flag(where: h5py.HLObject, key: str, name: str) -> bool:
+    return _flags(where, key, 1, name)[0]
+
+
+def _flags(where: h5py.HLObject, key: str, num: int, name: str) -> tuple[bool, ...]:
+    value = np.atleast_1d(_attribute(where, key, name))
+    if value.shape != (num,) or value.dtype.kind not in "biuf":
+        raise _malformed(where, key, value, f"{num} times true or false", name)
+    return tuple(map(bool, value))
 
 
 def _dimension(file: h5py.File, key: str, name: str) -> np.ndarray:
@@ -250,8 +308,8 @@ def _extent(axis: str, x: np.ndarray, notes: list[str]) -> float:
     """Physical length of an axis: from its first to its last point, and half a cell beyond each."""
     if len(x) == 1:
         return 1.0
-    steps = np.diff(x)
-    if not np.isfinite(x).all() or not ((steps > 0).all() or (steps < 0).all()):
+    steps = np.diff(x) if np.isfinite(x).all() else np.zeros(1)
+    if not ((steps > 0).all() or (steps < 0).all()):
         notes.append(f"coordinates '{axis}' are not monotonic; cells of length 1 are assumed")
         return float(len(x))
     return _digits(abs(x[-1] - x[0] + (steps[0] + steps[-1]) / 2))
@@ -265,7 +323,7 @@ def _digits(value: float) -> float:
 def _interval(times: np.ndarray, notes: list[str]) -> float:
     if len(times) == 1:
         return 1.0
-    steps = np.diff(times)
+    steps = np.diff(times) if np.isfinite(times).all() else np.zeros(1)
     mean = float(steps.mean())
     if not np.isfinite(mean) or mean <= 0:
         notes.append("'time' does not increase; a frame interval of 1 is assumed")
@@ -283,11 +341,7 @@ def _field(
 ) -> FieldSpec:
     dataset = _dataset(_group(file, GROUPS[order], name), key, name)
     ndim = len(size[2])
-    varying = tuple(bool(v) for v in np.atleast_1d(_attribute(dataset, "dim_varying", name)))
-    if len(varying) != ndim:
-        raise DataError(
-            f"'{name}': dim_varying of {dataset.name} has {len(varying)} entries; expected {ndim}"
-        )
+    varying = _flags(dataset, "dim_varying", ndim, name)
     spec = FieldSpec(
         name=key,
         order=order,
@@ -339,7 +393,7 @@ def _boundaries(
     group = _group(file, "boundary_conditions", name)
     for key in group.keys():  # noqa: SIM118
         condition = _group(group, key, name)
-        kind = _kind(_attribute(condition, "bc_type", name), condition.name, name)
+        kind = _kind(condition, name)
         dims = _names(condition, "associated_dims", name)
         mask = _dataset(condition, "mask", name)
         if not dims:
@@ -364,15 +418,14 @@ def _boundaries(
     return tuple((sides[axis][0], sides[axis][1]) for axis in axes)
 
 
-def _kind(value: Any, where: str | None, name: str) -> Boundary:
+def _kind(condition: h5py.Group, name: str) -> Boundary:
     """A kind of boundary from The Well's name or number for it."""
-    text = _text(value)
-    if text.isdigit() and int(text) < len(NUMBERED_KINDS):
+    value = np.asarray(_attribute(condition, "bc_type", name))
+    text = _text(value.item()) if value.size == 1 else str(value)
+    if text in map(str, range(len(NUMBERED_KINDS))):
         return NUMBERED_KINDS[int(text)]
     try:
         return Boundary(text.lower())
     except ValueError:
         known = ", ".join(kind.upper() for kind in Boundary)
-        raise DataError(
-            f"'{name}': bc_type of {where} is {text!r}; expected one of {known}"
-        ) from None
+        raise _malformed(condition, "bc_type", text, f"one of {known}", name) from None

@@ -9,8 +9,9 @@ many trajectories each gets when a dataset is made.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -19,6 +20,7 @@ import h5py
 from overtone.data.layout import Layout, read_layout
 from overtone.data.safety import inspect
 from overtone.errors import DataError, suggest
+from overtone.guard.names import shown
 
 SUFFIXES = (".hdf5", ".h5")
 SPLITS = ("train", "valid", "test")
@@ -26,6 +28,8 @@ STATS = "stats.yaml"
 DATASET = "dataset"
 """What the marker of a folder says that we made; see `guard.folders`."""
 MAX_STATS_BYTES = 16_000_000
+VERSIONS = ("size", "ETag", "mtime", "LastModified", "last_modified", "created")
+"""What file systems of fsspec tell about the version of a file, each some of them."""
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
@@ -116,13 +120,27 @@ class Location:
             raise DataError(self._unreadable(error)) from error
         return file
 
+    def stamp(self, file: h5py.File) -> tuple[int | str, ...]:
+        """Size and modification time of an open file, here or as its server tells them."""
+        if not self.is_remote:
+            return local_stamp(file.id.get_vfd_handle())
+        system, path = self._remote()
+        info = system.info(path)
+        return tuple(str(info[key]) for key in VERSIONS if info.get(key) is not None)
+
     def layout(self) -> Layout:
         """The verified metadata of the HDF5 file."""
         with self.open() as file:
             try:
-                return read_layout(file, self.path)
+                return replace(read_layout(file, self.path), stamp=self.stamp(file))
+            except DataError:
+                raise
             except (OSError, RuntimeError, KeyError) as error:
                 raise DataError(self._unreadable(error)) from error
+            except (ValueError, TypeError, OverflowError, MemoryError) as error:
+                raise DataError(
+                    f"'{self.path}' is not laid out as The Well's files are: {shown(error)!r}"
+                ) from error
 
     def _unreadable(self, error: Exception) -> str:
         if not self.is_file():
@@ -153,6 +171,12 @@ class Location:
             return fsspec.url_to_fs(self.path)
         except (ImportError, ValueError) as error:
             raise DataError(f"'{self.path}' can't be opened by fsspec: {error}") from error
+
+
+def local_stamp(descriptor: int) -> tuple[int, int]:
+    """Size and modification time of an open local file."""
+    status = os.fstat(descriptor)
+    return status.st_size, status.st_mtime_ns
 
 
 def find_files(path: str | Path, split: str) -> list[Location]:
@@ -225,10 +249,11 @@ def split_counts(num: int, fractions: Sequence[float]) -> dict[str, int]:
         num: trajectories in all.
         fractions: of train, valid and test; they add up to 1.
     """
-    if len(fractions) != len(SPLITS) or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-6:
+    honest = len(fractions) == len(SPLITS) and all(0 <= fraction <= 1 for fraction in fractions)
+    if not honest or abs(sum(fractions) - 1) > 1e-6:
         raise DataError(
-            f"splits are {tuple(fractions)}; expected three fractions for {', '.join(SPLITS)} that "
-            "add up to 1"
+            f"splits are {tuple(fractions)}; expected three fractions for {', '.join(SPLITS)}, "
+            "from 0 to 1, that add up to 1"
         )
     wanted = [i for i, fraction in enumerate(fractions) if fraction > 0]
     if num < len(wanted):

@@ -1,8 +1,9 @@
 """`stats.yaml`: mean, std and rms of each field and component, and of its change between frames.
 
 One streaming pass over the training split in float64, a block of frames at a time, so that files
-may be of any size. Two sets of values with counts n, means m and sums of squared deviations M2 are
-merged by (Chan, Golub and LeVeque, 1979)
+may be of any size and values of any unit (squares of 1e30 overflow in float32). Two sets of values
+with counts n, means m and sums of squared deviations M2 are merged by (Chan, Golub and LeVeque,
+1979)
 
     m = m_a + δ n_b / n,    M2 = M2_a + M2_b + δ² n_a n_b / n,    δ = m_b - m_a,  n = n_a + n_b,
 
@@ -24,6 +25,7 @@ from torch import Tensor
 from overtone.data.handles import OpenFile
 from overtone.data.layout import FieldSpec
 from overtone.data.location import MAX_STATS_BYTES, STATS, Location, find_files
+from overtone.data.writer import writing
 from overtone.errors import DataError
 from overtone.files import replacing
 
@@ -114,7 +116,7 @@ def write_stats(
     content = compute_stats(path, split, progress=progress)
     place = Path(path)
     target = (place.parent if place.is_file() else place) / STATS
-    with replacing(target) as scratch:
+    with writing(target), replacing(target) as scratch:
         scratch.write_text(yaml.safe_dump(content, sort_keys=False))
     return target
 
@@ -126,7 +128,7 @@ def load_stats(place: Location) -> dict[str, Any]:
         raise DataError(f"'{place.path}' is too large for a {STATS}")
     try:
         stats = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise DataError(f"'{place.path}' can't be read: {error}") from error
     if not isinstance(stats, dict) or not all(isinstance(stats.get(n), dict) for n in NAMES[:2]):
         raise DataError(
@@ -164,6 +166,7 @@ def scan(opened: OpenFile, spec: FieldSpec) -> Iterator[Block]:
             count = steps.stop - steps.start
             values = torch.empty(components, count, *layout.shape, dtype=torch.float64)
             opened.read(spec, trajectory, steps, values)
+            opened.require_unchanged()
             yield Block(trajectory, start, values)
 
 

@@ -57,7 +57,7 @@ class Place:
 
 
 class WellFolder(Dataset[Item]):
-    """The windows of one split of a dataset in The Well's format. Lazy; safe with workers.
+    """The windows of one split of a dataset in The Well's format. Lazy, for workers and threads.
 
     Args:
         path: a Well folder (`data/train/*.hdf5` below it), a folder of HDF5 files or one file;
@@ -171,26 +171,26 @@ class WellFolder(Dataset[Item]):
     def parameters(self, index: int) -> dict[str, float | str]:
         """Simulation parameters of an item, and the scalars that are constant in time."""
         file, trajectory, _ = self._locate(index)
-        opened = self._handles.get(self.files[file], self.layouts[file])
         values: dict[str, float | str] = {}
-        for spec in self.layouts[file].scalars:
-            if not spec.time_varying:
-                value = opened.scalar(spec.name, (trajectory,) if spec.sample_varying else ())
-                values[spec.name] = float(value.reshape(-1)[0])
+        with self._handles.reading(self.files[file], self.layouts[file]) as opened:
+            for spec in self.layouts[file].scalars:
+                if not spec.time_varying:
+                    value = opened.scalar(spec.name, (trajectory,) if spec.sample_varying else ())
+                    values[spec.name] = float(value.reshape(-1)[0])
         # Attributes hold in float64 what scalars repeat in float32.
         return {**values, **self.layouts[file].parameters}
 
     def scalars(self, index: int) -> dict[str, np.ndarray]:
         """Time-varying scalars of an item, one value for each frame of window and target."""
         file, trajectory, step = self._locate(index)
-        opened = self._handles.get(self.files[file], self.layouts[file])
-        return {
-            spec.name: opened.scalar(
-                spec.name, (trajectory,) * spec.sample_varying + (self._steps(file, step),)
-            )
-            for spec in self.layouts[file].scalars
-            if spec.time_varying
-        }
+        with self._handles.reading(self.files[file], self.layouts[file]) as opened:
+            return {
+                spec.name: opened.scalar(
+                    spec.name, (trajectory,) * spec.sample_varying + (self._steps(file, step),)
+                )
+                for spec in self.layouts[file].scalars
+                if spec.time_varying
+            }
 
     def fingerprint(self) -> str:
         """What tells this split from others, in hexadecimal: quick, whatever the files' size.
@@ -203,7 +203,8 @@ class WellFolder(Dataset[Item]):
         total = hashlib.sha256()
         cells = max(2**8, SAMPLED_CELLS // len(self.files))
         for file, layout in zip(self.files, self.layouts, strict=True):
-            digest = self._handles.get(file, layout).digest(cells)
+            with self._handles.reading(file, layout) as opened:
+                digest = opened.digest(cells)
             total.update(f"{file.name}\0{digest}\0".encode(errors="surrogateescape"))
         return total.hexdigest()
 
@@ -229,12 +230,12 @@ class WellFolder(Dataset[Item]):
     def _read(self, file: int, trajectory: int, steps: slice) -> Tensor:
         """Frames `(T, C, *space)`, a view of memory that is laid out channel by channel."""
         layout = self.layouts[file]
-        opened = self._handles.get(self.files[file], layout)
         ndim, times = len(layout.shape), len(range(steps.start, steps.stop, steps.step))
         counts = [spec.components(ndim) for spec in self._specs]
         frames = torch.empty(sum(counts), times, *layout.shape, dtype=self.dtype)
-        for spec, part in zip(self._specs, frames.split(counts), strict=True):
-            opened.read(spec, trajectory, steps, part)
+        with self._handles.reading(self.files[file], layout) as opened:
+            for spec, part in zip(self._specs, frames.split(counts), strict=True):
+                opened.read(spec, trajectory, steps, part)
         if self._picked is not None:
             frames = frames[self._picked]
         return _average(frames, self._coarsen).transpose(0, 1)

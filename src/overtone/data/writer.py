@@ -4,13 +4,20 @@
 memory; `write_well` writes arrays that are there already. Both write under a temporary name and
 rename at the end: a file is complete or absent. Fields are stored in chunks of a few whole frames
 of one trajectory, which is what a window reads.
+
+HDF5 does not survive a full disk: it keeps what it could not write, tries again when the process
+ends, and crashes. So room is set aside before it writes (`_reserve`), and where it fails all the
+same, it is given a place where it can write in peace (`_abandon`).
 """
 
 from __future__ import annotations
 
+import errno
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -24,11 +31,14 @@ from overtone.data.layout import GROUPS, ROOT_ATTRIBUTES, FieldSpec
 from overtone.domain import BoundarySpec, Domain, Sides
 from overtone.errors import DataError
 from overtone.files import replacing
+from overtone.guard.names import shown
 
 CHUNK_BYTES = 256_000
 """Several frames share a chunk up to this size; a larger frame is a chunk of its own."""
 CHUNK_FRAMES = 8
 """Most frames of a chunk: the last chunk of a trajectory takes its full space."""
+RESERVE = 4_000_000
+"""Bytes set aside for what HDF5 adds to the values."""
 TEXT = h5py.string_dtype()
 RESERVED = {*ROOT_ATTRIBUTES, "simulation_parameters"}
 
@@ -74,6 +84,11 @@ class Header:
             raise DataError(
                 f"coordinates have {tuple(len(x) for x in given)} points; the grid has {self.shape}"
             )
+        for text in (self.name, self.grid_type):
+            if not text or shown(text) != text:
+                raise DataError(f"'{shown(text)}' can't be the name of a dataset or of its grid")
+        for name in (*axes, *self.parameters, *self.attributes):
+            _require_name(name, "an axis or a parameter")
         if taken := RESERVED & {*self.parameters, *self.attributes}:
             raise DataError(f"{sorted(taken)} can't be names of parameters; the layout uses them")
         object.__setattr__(self, "axes", axes)
@@ -114,6 +129,62 @@ class Storage:
         return self.chunk_frames or min(CHUNK_FRAMES, max(1, CHUNK_BYTES // max(1, frame_bytes)))
 
 
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Say which file can't be written, and why, in the place of h5py's and the system's errors."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        found = re.search(r"errno = (\d+)", str(error))  # h5py's, also within a RuntimeError
+        if not found and not isinstance(error, OSError):
+            raise
+        reason = os.strerror(int(found[1])) if found else getattr(error, "strerror", "") or error
+        raise DataError(
+            f"'{path}' can't be written: {reason}. Nothing half-written stays, and what was "
+            "complete before is kept; make room or choose another folder, then run it again"
+        ) from error
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[h5py.File]:
+    """An HDF5 file that is at `path` when the block has ended, and only if it ends well."""
+    with writing(path), replacing(path) as scratch:
+        with h5py.File(scratch, "w") as file:
+            try:
+                _reserve(file, path, 0)
+                yield file
+                file.flush()
+                size = file.id.get_filesize()
+            except DataError:  # no room was left: there is still that for what HDF5 holds
+                raise
+            except BaseException:
+                _abandon(file)
+                raise
+        if scratch.stat().st_size > size:  # what was set aside and not used
+            os.truncate(scratch, size)
+
+
+def _reserve(file: h5py.File, path: Path, num_bytes: int) -> None:
+    """Have the disk set aside room for values, where the system can do so."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    room = num_bytes + num_bytes // 8 + RESERVE
+    with writing(path):
+        try:
+            os.posix_fallocate(file.id.get_vfd_handle(), file.id.get_filesize(), room)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+
+
+def _abandon(file: h5py.File) -> None:
+    """Let HDF5 write what it still holds into memory, so that it can close the file."""
+    memory = getattr(os, "memfd_create", None)  # of Linux; elsewhere what is written is not kept
+    target = memory("abandoned") if memory else os.open(os.devnull, os.O_RDWR)
+    os.dup2(target, file.id.get_vfd_handle())
+    os.close(target)
+
+
 class WellWriter:
     """A file that grows frame by frame. Use it in a `with` statement.
 
@@ -145,6 +216,7 @@ class WellWriter:
         self.storage = storage or Storage()
         self._scalars = dict(scalars or {})
         self._waiting: list[np.ndarray] = []
+        self._given = 0
         self._stack = ExitStack()
         _require_fields(self.fields)
         ndim = len(header.shape)
@@ -154,8 +226,7 @@ class WellWriter:
 
     def __enter__(self) -> WellWriter:
         with ExitStack() as stack:
-            scratch = stack.enter_context(replacing(self.path))
-            self._file = stack.enter_context(h5py.File(scratch, "w"))
+            self._file = stack.enter_context(_new_file(self.path))
             _write_header(self._file, self.header, self.num_trajectories)
             scalars = {**self.header.parameters, **self._scalars}
             _write_scalars(self._file, scalars, self.num_trajectories, None)
@@ -207,6 +278,10 @@ class WellWriter:
             return
         block = np.stack(self._waiting, axis=1)
         self._waiting.clear()
+        # Of what it was given, HDF5 may hold back as much as its caches take.
+        cache = self._file.id.get_access_plist().get_cache()[2] * len(self.fields)
+        _reserve(self._file, self.path, block.nbytes + min(self._given, cache))
+        self._given += block.nbytes
         end = self.num_frames + block.shape[1]
         first, ndim = 0, len(self.header.shape)
         for spec, count, dataset in zip(self.fields, self._counts, self._datasets, strict=True):
@@ -255,7 +330,8 @@ def write_well(
                 f"field '{spec.name}' has shape {values.shape}; expected "
                 f"{spec.stored_shape(num, steps, header.shape)}"
             )
-    with replacing(path) as scratch, h5py.File(scratch, "w") as file:
+    with _new_file(path) as file:
+        _reserve(file, path, sum(values.nbytes for values in arrays.values()))
         _write_header(file, header, num)
         _write_scalars(file, {**header.parameters, **(scalars or {})}, num, steps)
         times = np.arange(steps) * header.dt
@@ -299,8 +375,16 @@ def _require_fields(specs: tuple[FieldSpec, ...]) -> None:
             "scalars (order 0) first, then vectors (1), then tensors (2)"
         )
     for name in names:
-        if not name or "/" in name or name.startswith("."):
-            raise DataError(f"'{name}' can't be the name of a field")
+        _require_name(name, "a field")
+
+
+def _require_name(name: str, what: str) -> None:
+    """HDF5 would take a slash for a group, and others would print what they can't."""
+    if not name or "/" in name or name.startswith(".") or shown(name) != name:
+        raise DataError(
+            f"'{shown(name)}' can't be the name of {what}; expected printable characters, no '/', "
+            "and no '.' at the beginning"
+        )
 
 
 def _sizes(arrays: Mapping[FieldSpec, np.ndarray]) -> tuple[int, int]:
@@ -364,6 +448,8 @@ def _write_dimension(file: h5py.File, name: str, x: np.ndarray, *, time_varying:
 def _write_scalars(
     file: h5py.File, scalars: Mapping[str, Any], num_trajectories: int, steps: int | None
 ) -> None:
+    for name in scalars:
+        _require_name(name, "a scalar")
     group = file.create_group("scalars")
     group.attrs["field_names"] = _texts(list(scalars))
     for name, value in scalars.items():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from glob import escape
@@ -26,12 +27,19 @@ from overtone.data.writer import Header, Storage, WellWriter
 from overtone.errors import DataError, OvertoneError, suggest
 from overtone.files import is_scratch, remove_leftovers
 from overtone.guard.folders import claim, contents, inside, is_ours, require_same
+from overtone.guard.limits import require_disk, require_memory
 from overtone.guard.locks import locked
-from overtone.guard.names import shown
+from overtone.guard.names import file_name, shown
 from overtone.progress import Tick
 from overtone.solvers import SYSTEMS, System
 
 RECIPE = "overtone_recipe"
+MAX_COUNT = 10**12
+"""Most trajectories or frames that can be asked for; what fits is a matter of the disk."""
+MAX_FILES = 100_000
+"""Most files of a dataset: each is looked for, and listed whenever the dataset is read."""
+MAX_COMPRESSION = 20
+"""How many times smaller compressed files may come out, where room for them is looked for."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +110,12 @@ def generate(
         wait: if another process is making the folder, wait for it instead of refusing.
     """
     variants = (system,) if isinstance(system, System) else tuple(system)
-    if steps < 1 or per_file < 1 or seed < 0 or not variants:
+    if not 1 <= steps <= MAX_COUNT or per_file < 1 or seed < 0 or not variants:
         raise DataError(
             f"steps is {steps}, per_file {per_file}, seed {seed}, systems {len(variants)}; "
-            "expected positive numbers and a seed of 0 or more"
+            f"expected positive numbers, at most {MAX_COUNT} steps, and a seed of 0 or more"
         )
+    _require_room(variants, Path(out), trajectories, steps, per_file, storage or Storage())
     _require_device(device)
     counts = split_counts(trajectories, splits)
     files = [*_plan(variants, Path(out), counts, steps, seed, per_file)]
@@ -138,14 +147,11 @@ def _require_nothing_else(
 ) -> None:
     """Refuse a folder of somebody else's, or with another dataset in it."""
     require_same(out, DATASET, settings, error=DataError)
-    names, ours = _names(out, files), is_ours(out, DATASET)
-    others = [
-        name
-        for name in contents(out)
-        if name not in names
-        and (not ours or name.startswith("data/"))
-        and not is_scratch(Path(name).name)
-    ]
+    names, ours = {*_names(out, files)}, is_ours(out, DATASET)
+    found = [name for name in contents(out) if name not in names]
+    if ours:  # what else a user keeps beside the data does not matter
+        found = [name for name in found if name.startswith("data/")]
+    others = [name for name in found if not is_scratch(Path(name).name)]
     if others:
         raise DataError(
             f"'{out}' holds files that are not of this dataset, e.g. '{shown(others[0])}'; they "
@@ -175,6 +181,34 @@ def _make(
         write_stats(out)
 
 
+def _require_room(
+    variants: Sequence[System], out: Path, trajectories: int, steps: int, per_file: int, to: Storage
+) -> None:
+    """Refuse what this machine can't hold, by the numbers alone: nothing is planned yet."""
+    if trajectories > min(MAX_COUNT, MAX_FILES * per_file // len(variants)):
+        raise DataError(
+            f"{trajectories} trajectories of {len(variants)} systems, {per_file} in a file, are "
+            f"more than {MAX_FILES} files; ask for fewer, or put more into a file (per_file)"
+        )
+    # As floats: the cells of an absurd grid may be too many for any other kind of number.
+    values = [math.prod(map(float, v.shape)) * len(v.channels) for v in variants]
+    largest = variants[values.index(max(values))]
+    together = min(per_file, trajectories)
+    require_memory(
+        # The states before and after a step, in float64.
+        2 * 8 * together * max(values),
+        f"solving {together} trajectories on {'x'.join(map(str, largest.shape))} cells together",
+        "choose a coarser grid, or fewer trajectories of a file (per_file)",
+    )
+    needed = trajectories * steps * sum(values) * np.dtype(to.dtype).itemsize
+    present = sum(path.stat().st_size for path in out.glob("data/*/*.hdf5"))
+    require_disk(
+        needed / (MAX_COMPRESSION if to.compression else 1) - present,
+        out,
+        f"a dataset of {trajectories} trajectories of {steps} frames",
+    )
+
+
 def _require_device(device: str) -> None:
     try:
         torch.empty(0, device=device)
@@ -184,13 +218,13 @@ def _require_device(device: str) -> None:
         ) from error
 
 
-def build_system(name: str, *, grid: Sequence[int] | None = None, **settings: float) -> System:
+def build_system(name: str, *, grid: Sequence[float] | None = None, **settings: float) -> System:
     """A built-in system by its name, with some of its settings changed.
 
     Args:
         name: as in `overtone.solvers.SYSTEMS`, in any case.
-        grid: cells along each axis; the system's own if None.
-        settings: parameters of the system's class.
+        grid: cells along each axis, whole numbers; the system's own if None.
+        settings: parameters of the system's class; whole numbers where its own are.
     """
     known = {key.lower(): kind for key, kind in SYSTEMS.items()}
     if name.lower() not in known:
@@ -206,13 +240,19 @@ def build_system(name: str, *, grid: Sequence[int] | None = None, **settings: fl
                 f"{name} has no setting '{key}'; it has {', '.join(options)}{suggest(key, options)}"
             )
         whole = isinstance(entries[key].default, int) and not isinstance(entries[key].default, bool)
-        values[key] = int(value) if whole else value
+        values[key] = _whole(value, key) if whole else value
     if grid is not None:
         axes = kind.axes
         if len(grid) != len(axes):
             raise DataError(f"grid is {tuple(grid)}; {name} has the axes {', '.join(axes)}")
-        values["shape"] = tuple(grid)
+        values["shape"] = tuple(_whole(n, "grid") for n in grid)
     return kind(**values)
+
+
+def _whole(value: float, name: str) -> int:
+    if not float(value).is_integer():
+        raise DataError(f"{name} is {value}; expected a whole number")
+    return int(value)
 
 
 def _plan(
@@ -225,7 +265,8 @@ def _plan(
 ) -> Iterator[DatasetFile]:
     for variant, system in enumerate(variants):
         described = [f"{key}_{getattr(system, key):g}" for key in system.parameters]
-        stem = "_".join((system.name, *described))
+        name = file_name(system.name, "the system's name", error=DataError)
+        stem = "_".join((name, *described))
         for number, split in enumerate(SPLITS):
             for index, first in enumerate(range(0, counts[split], per_file)):
                 state = np.random.SeedSequence([seed, number, variant, index]).generate_state(1)
@@ -276,6 +317,8 @@ def _run(file: DatasetFile, storage: Storage | None, device: str) -> Iterator[No
             for frame in system.trajectory(file.num, file.steps, seed=file.seed, device=device):
                 writer.append(frame)
                 yield
+    except DataError:
+        raise  # of the writer, which names the file
     except OvertoneError as error:
         raise OvertoneError(f"'{file.path}' is not written: {error}") from error
 
