@@ -146,6 +146,8 @@ def put_in_place(
     if not path.is_dir():
         scratch.rename(path)
     elif not _exchange(scratch, path):
+        if _aside(path).exists():  # a killed process got no further than to put it there
+            remove(_aside(path), path)
         _exchange_in_steps(scratch, path)
     _sync(path.parent)
     if scratch.exists():  # what had the name before

@@ -268,9 +268,18 @@ def remove(path: Path, files: Iterable[str] | None = None) -> None:
     """
     marker = _marker(path)
     patterns = tuple(files) if files is not None else marker.files if marker else ()
-    for name in [name for name in contents(path) if _matches(name, patterns)] + [MARKER, LOCK]:
+    for name in [name for name in contents(path) if _matches(name, patterns)]:
         with suppress(FileNotFoundError):
             (path / name).unlink()
+    _prune(path)
+    for name in (MARKER, LOCK):  # last, so that a kill in between leaves a folder that is ours
+        with suppress(FileNotFoundError):
+            (path / name).unlink()
+    _prune(path)
+
+
+def _prune(path: Path) -> None:
+    """Remove a folder's empty folders, and itself if nothing is left."""
     for folder, _, _ in os.walk(path, topdown=False):
         with suppress(OSError):  # not empty
             Path(folder).rmdir()

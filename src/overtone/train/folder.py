@@ -110,7 +110,8 @@ class RunFolder:
     def finish(self) -> None:
         """Remove the runs that this one replaced."""
         for path in _asides(self.path):
-            folders.remove(path)
+            if is_ours(path, KIND) or not any(folders.contents(path)):
+                folders.remove(path)
 
     def _put_aside(self) -> Path:
         aside = self.path.parent / f".{self.path.name}-earlier-{secrets.token_hex(4)}"
@@ -144,7 +145,8 @@ def _restore(path: Path) -> None:
     """Bring back a run that was put aside if its successor never came to be."""
     if path.exists() and not path.is_dir():
         raise ConfigError(f"'{path}' is a file; expected a folder for the run")
-    if not path.exists() and (asides := _asides(path)):
+    asides = [] if path.exists() else [p for p in _asides(path) if is_ours(p, KIND)]
+    if asides:
         asides[-1].rename(path)
 
 
@@ -152,7 +154,7 @@ def _asides(path: Path) -> list[Path]:
     """Earlier runs that are kept, the latest last."""
     path = path.absolute()
     found = path.parent.glob(f".{escape(path.name)}-earlier-{'[0-9a-f]' * 8}")
-    return sorted((p for p in found if is_ours(p, KIND)), key=lambda p: p.stat().st_mtime)
+    return sorted(found, key=lambda aside: aside.stat().st_mtime)
 
 
 def _is_run(path: Path) -> bool:
