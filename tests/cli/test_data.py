@@ -156,7 +156,8 @@ def test_a_disk_that_is_full_in_the_middle(overtone, tmp_path, command):
     line = [sys.executable, "-c", SMALL_FILES, limit, "data", command, *arguments, "--out", out]
     done = subprocess.run(list(map(str, line)), capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
-    assert re.search(r"error: '.*_000.hdf5' can't be written: File too large", done.stderr)
+    where = re.escape(str(out / "data"))
+    assert re.search(rf"error: '{where}/.*_000.hdf5' can't be written: File too large", done.stderr)
     assert "Traceback" not in done.stderr
     assert "HDF5" not in done.stderr
     assert {p.name for p in tmp_path.rglob("*") if p.is_file()} == {"a.npy"}

@@ -140,9 +140,12 @@ def import_arrays(
         order = np.arange(arrays.num)
         if seed is not None:
             np.random.default_rng(seed).shuffle(order)
-        _write_splits(scratch, arrays, order, counts, per_file, header, storage)
-        if counts["train"]:
-            write_stats(scratch)
+        try:
+            _write_splits(scratch, arrays, order, counts, per_file, header, storage)
+            if counts["train"]:
+                write_stats(scratch)
+        except DataError as error:  # of files by the names that they would have had
+            raise DataError(str(error).replace(str(scratch), str(out))) from error
     return out
 
 

@@ -13,10 +13,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import IO
 
 import h5py
 
+from overtone.data import remote
 from overtone.data.layout import Layout, read_layout
 from overtone.data.safety import inspect
 from overtone.errors import DataError, suggest
@@ -28,7 +29,7 @@ STATS = "stats.yaml"
 DATASET = "dataset"
 """What the marker of a folder says that we made; see `guard.folders`."""
 MAX_STATS_BYTES = 16_000_000
-VERSIONS = ("size", "ETag", "mtime", "LastModified", "last_modified", "created")
+VERSIONS = ("size", "ETag", "mtime", "LastModified", "Last-Modified", "last_modified", "created")
 """What file systems of fsspec tell about the version of a file, each some of them."""
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -67,23 +68,20 @@ class Location:
 
     def is_file(self) -> bool:
         """Whether there is a file here."""
-        if self.is_remote:
-            system, path = self._remote()
-            return bool(system.isfile(path))
-        return Path(self.path).is_file()
+        if not self.is_remote:
+            return Path(self.path).is_file()
+        return remote.is_file(self.path)
 
     def is_folder(self) -> bool:
         """Whether there is a folder here."""
         if self.is_remote:
-            system, path = self._remote()
-            return bool(system.isdir(path))
+            return bool(remote.ask(self.path, "isdir"))
         return Path(self.path).is_dir()
 
     def entries(self) -> list[str]:
         """Sorted names of what is in this folder."""
         if self.is_remote:
-            system, path = self._remote()
-            found = system.ls(path, detail=False)
+            found = remote.ask(self.path, "ls", detail=False)
             return sorted(PurePosixPath(entry.rstrip("/")).name for entry in found)
         return sorted(entry.name for entry in Path(self.path).iterdir())
 
@@ -92,19 +90,17 @@ class Location:
         with self.stream() as stream:
             return stream.read(limit)
 
-    def stream(self) -> BinaryIO:
+    def stream(self) -> IO[bytes]:
         """The file's bytes; the caller closes it."""
         if self.is_remote:
-            system, path = self._remote()
-            return system.open(path, "rb")
+            return remote.RemoteFile(self.path)
         return Path(self.path).open("rb")
 
     def open(self) -> h5py.File:
         """Open the HDF5 file for reading and refuse what is unsafe."""
         try:
             if self.is_remote:
-                system, path = self._remote()
-                file = h5py.File(system.open(path, "rb"), "r")
+                file = h5py.File(self.stream(), "r")
             else:
                 # Finished files never change, and many network file systems can't lock.
                 file = h5py.File(self.path, "r", locking=False)
@@ -124,8 +120,7 @@ class Location:
         """Size and modification time of an open file, here or as its server tells them."""
         if not self.is_remote:
             return local_stamp(file.id.get_vfd_handle())
-        system, path = self._remote()
-        info = system.info(path)
+        info = remote.ask(self.path, "info")
         return tuple(str(info[key]) for key in VERSIONS if info.get(key) is not None)
 
     def layout(self) -> Layout:
@@ -158,19 +153,6 @@ class Location:
                 "download; get it again"
             )
         return f"'{self.path}' is truncated or damaged: {error}. Copy or download it again"
-
-    def _remote(self) -> tuple[Any, str]:
-        try:
-            import fsspec
-        except ImportError as error:
-            raise DataError(
-                f"'{self.path}' is remote, and fsspec is not installed; "
-                "pip install 'overtone[remote]'"
-            ) from error
-        try:
-            return fsspec.url_to_fs(self.path)
-        except (ImportError, ValueError) as error:
-            raise DataError(f"'{self.path}' can't be opened by fsspec: {error}") from error
 
 
 def local_stamp(descriptor: int) -> tuple[int, int]:
