@@ -14,7 +14,9 @@ import overtone as ot
 from overtone.cli import app
 from overtone.metrics.spectrum import wavenumber_norm
 
-settings.register_profile("overtone", deadline=None, max_examples=40, derandomize=True)
+# Fuzz tests are tried more often by benchmarks/faults.py.
+EXAMPLES = int(os.environ.get("OVERTONE_EXAMPLES", "40"))
+settings.register_profile("overtone", deadline=None, max_examples=EXAMPLES, derandomize=True)
 settings.load_profile("overtone")
 torch.set_num_threads(1)
 

@@ -137,6 +137,7 @@ def parsed(text):
         return error
 
 
+@pytest.mark.fuzz
 @given(st.text(max_size=40) | st.lists(st.sampled_from(WORDS), max_size=12).map("".join))
 @example("4-1000000000+shift")
 @example("dwell:4-8:1000000000000")

@@ -25,6 +25,7 @@ def test_names_that_lead_elsewhere_are_refused(text):
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.fuzz
 @given(st.text())
 def test_a_name_that_passes_stays_in_its_folder(text):
     from pathlib import Path
@@ -38,6 +39,7 @@ def test_a_name_that_passes_stays_in_its_folder(text):
     assert ".." not in inside.parts
 
 
+@pytest.mark.fuzz
 @given(st.text(alphabet=st.characters(codec=None)))
 def test_what_is_shown_is_printable_and_plain_text_is_not_changed(text):
     assert shown(text).isprintable()

@@ -117,6 +117,7 @@ TEXTS = st.text(max_size=20) | st.sampled_from(
 )
 
 
+@pytest.mark.fuzz
 @example({"model.other.x": 1, "model.other.x.y": 2})
 @example({"model.other.x": float("inf")})
 @given(st.dictionaries(KEYS | st.text(max_size=9), VALUES, max_size=3))
@@ -124,6 +125,7 @@ def test_changes_of_any_kind_give_a_configuration_or_say_why_not(changes):
     require_sound(lambda: change(base(), changes))
 
 
+@pytest.mark.fuzz
 @example("train.batch", "2001-99-99")
 @example("model.other.x", "!!binary /w==")
 @given(KEYS, TEXTS | VALUES.map(ascii))
@@ -131,6 +133,7 @@ def test_pairs_of_any_kind_give_a_configuration_or_say_why_not(key, text):
     require_sound(lambda: change(base(), parse_pairs([f"{key}={text}"])))
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60) | TEXTS.map(lambda t: t.encode(errors="replace")))
 def test_files_of_any_kind_give_a_configuration_or_say_why_not(tmp_path, content):

@@ -148,9 +148,10 @@ PARTS = 6
 @pytest.mark.parametrize(
     ("overwrite", "exchanges"), [(False, True), (False, False), (True, True)], ids=str
 )
-def test_all_crash_points(short, tmp_path, overwrite, exchanges, part):
+def test_all_crash_points(short, tmp_path, overwrite, exchanges, part, record_property):
     events, tried = crash(
         short, tmp_path, overwrite=overwrite, exchanges=exchanges, first=part, stride=PARTS
     )
     assert events > 100
     assert tried == len(range(part, events + 1, PARTS))
+    record_property("events", tried)  # for benchmarks/faults.py

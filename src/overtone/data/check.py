@@ -27,8 +27,8 @@ from overtone.metrics.pointwise import EPSILON
 
 LEAST_VARIANCE = 100 * EPSILON
 """Variance over space below which epsilon is one percent of it or more."""
-COMFORTABLE = 1e18
-"""Values up to this, and from its inverse on, have squares that float32 can hold."""
+COMFORTABLE = 1e30
+"""Values up to this, and from its inverse on, are far from what float32 can't hold."""
 Severity = Literal["error", "warning"]
 
 
@@ -196,8 +196,8 @@ def _check_scale(path: str, field: str, names: Sequence[str], scale: _Scale) -> 
         findings.append(Finding(path, "error", f"{message}; use another unit"))
     elif not 1 / COMFORTABLE <= scale.largest <= COMFORTABLE:
         message = (
-            f"field '{field}' has values up to {scale.largest:.2g}, whose squares float32 can't "
-            "hold; use another unit"
+            f"field '{field}' has values up to {scale.largest:.2g}; models work from "
+            f"{1 / COMFORTABLE:g} to {COMFORTABLE:g}. Use another unit"
         )
         findings.append(Finding(path, "warning", message))
     variances = torch.as_tensor(scale.variances) / scale.num_frames
@@ -205,7 +205,7 @@ def _check_scale(path: str, field: str, names: Sequence[str], scale: _Scale) -> 
         message = (
             f"field '{names[int(variances.argmin())]}' has a variance of {least:.2g} over space; "
             f"The Well's NMSE and VRMSE add {EPSILON:g} to it and say little of so small a field. "
-            "Use another unit, or measures that are relative"
+            "Overtone's own are relative there; for others use another unit"
         )
         findings.append(Finding(path, "warning", message))
     return findings
