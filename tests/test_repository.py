@@ -89,7 +89,7 @@ def test_the_layers_are_those_of_the_picture():
 def test_the_house_keeps_its_size():
     flat = sorted(path.stem for path in PACKAGE.glob("*.py"))
     assert len(flat) <= 12, flat
-    assert len(files()) <= 158
+    assert len(files()) <= 159
 
 
 def run_python(code):
@@ -173,6 +173,22 @@ def test_links_in_the_docs_lead_somewhere():
     for page in pages:
         for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_faults_name_tests_that_exist():
+    page = (ROOT / "docs" / "faults.md").read_text()
+    named = re.findall(r"`(tests/[^`]+?\.py)::(\w+)`( \(slow\))?", page)
+    assert len(named) > 80
+    assert len(named) == page.count("::test_")
+    for file, name, _ in named:
+        assert f"def {name}(" in (ROOT / file).read_text(), f"{file} has no {name}"
+
+
+def test_how_much_is_tried_is_what_was_counted():
+    found = results("faults")
+    kills, fuzz = (cells[1] for cells in table_rows("docs/faults.md", "check")[:2])
+    assert all(f"{count:,}" in kills for count in found["killed"].values())
+    assert f"{len(found['fuzzed'])} tests of {max(found['fuzzed'].values()):,}" in fuzz
 
 
 def table_rows(page, first_cell):
