@@ -31,7 +31,8 @@ def run_tests(*arguments: str, **environment: str) -> list[ElementTree.Element]:
     """The cases of a pytest run, all passed."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *arguments]
+        options = f"--junitxml={report}", "-o", "junit_family=legacy", "-n", "2"
+        command = [sys.executable, "-m", "pytest", *options, *arguments]
         subprocess.run(command, env=os.environ | environment, check=True)  # noqa: S603
         return list(ElementTree.parse(report).getroot().iter("testcase"))  # noqa: S314
 
@@ -54,15 +55,17 @@ def fuzzed(examples: int) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        description="how much is tried of what docs/faults.md promises"
+    )
     parser.add_argument("--examples", type=int, default=20_000)
     parser.add_argument("--out", type=Path, default=Path("results/faults.json"))
     options = parser.parse_args()
     content = {
         "command": f"python benchmarks/faults.py --examples {options.examples}",
         "machine": machine(),
-        "fuzzed": fuzzed(options.examples),
         "killed": kills(),
+        "fuzzed": fuzzed(options.examples),
     }
     options.out.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
 

@@ -33,7 +33,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             steps = FRAMES.get(name, 200)
             generate(SYSTEMS[name](), folder, trajectories=1, steps=steps, splits=(1, 0, 0))
-            picture(folder, options.out / f"{name.lower()}.png")
+            target = options.out / f"{name.lower()}.png"
+            target.unlink(missing_ok=True)  # drawn before pictures said whose they are
+            picture(folder, target)
 
 
 if __name__ == "__main__":

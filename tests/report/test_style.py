@@ -6,7 +6,7 @@ import matplotlib
 import pytest
 from matplotlib.colors import to_rgb
 
-from overtone.errors import OvertoneError
+from overtone.errors import DataError, OvertoneError
 from overtone.report import style
 from overtone.report.figures import dial, steps
 from overtone.report.style import assign, fit_scale, looks, new_figure, save, save_as, short, text
@@ -125,3 +125,16 @@ def test_a_full_disk_keeps_the_old_picture_and_names_it(tmp_path, full_disk, nam
 def test_formats_that_nobody_draws_are_refused(tmp_path):
     with pytest.raises(OvertoneError, match=r"format of '.*x\.xyz' is 'xyz'; expected one of"):
         save_as(style.new_figure(3, 2), tmp_path / "x.xyz")
+
+
+def test_a_picture_that_somebody_else_drew_is_left_alone(tmp_path):
+    from matplotlib.figure import Figure
+
+    mine = tmp_path / "frames.png"
+    Figure().savefig(mine)
+    before = mine.read_bytes()
+    with pytest.raises(DataError, match="not a picture that Overtone drew; it is left alone"):
+        style.save_as(Figure(), mine)
+    assert mine.read_bytes() == before
+    for _ in range(2):  # our own may be replaced
+        style.save_as(Figure(), tmp_path / "ours.png")

@@ -25,13 +25,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from overtone.errors import OvertoneError, require_one_of
+from overtone.errors import DataError, OvertoneError, require_one_of
 from overtone.evaluate.results import Results
 from overtone.files import replacing
 from overtone.guard.names import drawn, shown
 from overtone.schedules import Constant, Patch
 
 DPI = 110
+SIGN = "Overtone"
+"""What our PNG files name as their software."""
+HEAD = 500
+"""Bytes of a PNG in which that stands: before the picture itself."""
 WIDE = 9.5
 """Inches: the width of figures with several columns."""
 
@@ -249,10 +253,18 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def save_as(figure: Figure, path: Path, dpi: int = DPI) -> None:
-    """Write one file, a PNG if its suffix says nothing else; it is complete or absent."""
+    """Write one file, a PNG if its suffix says nothing else; it is complete or absent.
+
+    A PNG that somebody else drew is not replaced: ours say so in their first bytes.
+    """
     kind = path.suffix[1:].lower() or "png"
     # A date in the file would make two equal pictures differ.
-    metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
+    metadata: dict[str, Any] = {"svg": {"Date": None}, "png": {"Software": SIGN}}.get(kind, {})
+    if kind == "png" and path.is_file() and SIGN.encode() not in path.read_bytes()[:HEAD]:
+        raise DataError(
+            f"'{path}' exists and is not a picture that Overtone drew; it is left alone. Move it "
+            "away, or choose another name with --out"
+        )
     require_one_of(kind, figure.canvas.get_supported_filetypes(), f"the format of '{path}'")
     with any_script(), replacing(path) as scratch:
         figure.savefig(scratch, format=kind, dpi=dpi, metadata=metadata)
