@@ -55,9 +55,7 @@ def fuzzed(examples: int) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="what docs/faults.md promises, tried"
-    )
+    parser = argparse.ArgumentParser(description="what docs/faults.md promises, tried")
     parser.add_argument("--examples", type=int, default=20_000)
     parser.add_argument("--out", type=Path, default=Path("results/faults.json"))
     options = parser.parse_args()
