@@ -164,3 +164,24 @@ def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
 
 def test_missing_packages_are_said_to_be_missing():
     assert package_version("no-such-package") == "not installed"
+
+
+INTERRUPTED_IMPORT = """
+import sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Finder())
+import overtone_command
+overtone_command.main()
+"""
+
+
+def test_ctrl_c_while_the_program_is_loading_is_one_line():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (130, "interrupted\n", "")
