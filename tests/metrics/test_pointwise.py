@@ -66,16 +66,16 @@ def wave(variance, mean=0.0):
     ("variance", "mean", "expected"),
     [
         (1.0, 0.0, 1e-7),
-        (1.01e-3, 0.0, 1e-7),  # from here on it is The Well's number
         (1e-12, 1.0, 1e-7),
         (1e-12, 300.0, 1e-7),
-        (1e-6, 0.0, 1e-10),  # a share of the variance
+        (1e-8, 0.0, 1e-7),  # a flow that is still at rest: as in The Well
+        (1.1e-12, 0.0, 1e-7),
+        (0.9e-12, 0.0, 0.9e-16),  # below this no such unit was meant: a share of the variance
         (1e-50, 0.0, 1e-54),
         (1e-60, 1e-25, 1e-57),  # a share of the square, where it hardly varies
-        (1e-4, 0.1, 1e-8),
     ],
 )
-def test_epsilon_is_the_wells_where_fields_are_of_order_one(variance, mean, expected):
+def test_epsilon_is_the_wells_but_for_tiny_units(variance, mean, expected):
     truth = wave(variance, mean)
     found = metrics.pointwise.epsilon(*metrics.pointwise.powers(truth, 1))
     assert found.item() == pytest.approx(expected, rel=2e-2)

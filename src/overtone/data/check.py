@@ -205,7 +205,7 @@ def _check_scale(path: str, field: str, names: Sequence[str], scale: _Scale) -> 
         message = (
             f"field '{names[int(variances.argmin())]}' has a variance of {least:.2g} over space; "
             f"The Well's NMSE and VRMSE add {EPSILON:g} to it and say little of so small a field. "
-            "Overtone's own are relative there; for others use another unit"
+            "Use another unit"
         )
         findings.append(Finding(path, "warning", message))
     return findings

@@ -10,14 +10,13 @@ Variances and standard deviations are the unbiased ones, the covariance is the p
 correlation of n cells with themselves is (n - 1)/n, as it is in The Well.
 
 The Well's eps is a number without a unit: it is right for fields of order one, and would hide any
-error of a density in g/cm³. So here
+error of a density in g/cm³. So for a field that is smaller than 1e-6 throughout, ⟨y²⟩ < 1e-12,
 
-    eps = min(1e-7, max(1e-4 var(y), 1e-7 ⟨y²⟩)),
+    eps = max(1e-4 var(y), 1e-7 ⟨y²⟩),
 
-with ⟨y²⟩ in the place of var(y) for NMSE: The Well's number, and so The Well's errors, wherever the
-variance is at least 1e-3 or the mean square at least 1; a fixed share of the field's own power
-where it is smaller. Of a constant, eps is 1e-7 of its mean square, of zero it is 1e-7.
-`epsilon_share` says where eps matters.
+with ⟨y²⟩ in the place of var(y) for NMSE: a share of the field's own power. Everywhere else it is
+The Well's number, and so are the errors, also where a flow that is still at rest makes it count;
+`epsilon_share` says where. Of a field that is zero, eps is 1e-7.
 
 Every function takes `(..., *space)` tensors in physical units and returns one number for each
 sample, time and field, `(...)`, in their precision; squares are taken in float64, so that no unit
@@ -35,8 +34,10 @@ from overtone.errors import DomainError, OvertoneError
 
 EPSILON = 1e-7
 """Added to what an error is divided by, as in The Well; `epsilon` says where it is less."""
+TINY = 1e-12
+"""Mean square below which a field is in units that The Well's number was not meant for."""
 SHARE = 1e-4
-"""Share of a small field's variance that is added instead."""
+"""Share of such a field's variance that is added instead."""
 
 
 def epsilon(power: Tensor, square: Tensor) -> Tensor:
@@ -47,7 +48,7 @@ def epsilon(power: Tensor, square: Tensor) -> Tensor:
         square: its mean square, `(...)` float64.
     """
     relative = torch.maximum(SHARE * power, EPSILON * square)
-    return torch.where(square > 0, relative, EPSILON).clamp(max=EPSILON)
+    return torch.where((square > 0) & (square < TINY), relative, EPSILON)
 
 
 def epsilon_share(truth: Tensor, *, ndim: int) -> Tensor:
