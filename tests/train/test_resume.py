@@ -122,7 +122,8 @@ def test_other_data_are_refused_or_noted(small, waves, tmp_path, change_file, me
 def test_the_same_data_elsewhere_are_the_same(small, waves, tmp_path):
     train(small(train__updates=4), tmp_path / "run", console=QUIET)
     moved = altered(waves, tmp_path / "moved", lambda _: None)
-    train(small(train__updates=4, data__path=moved), tmp_path / "run", resume=True, console=QUIET)
+    config = small(train__updates=4, data__path=moved)
+    assert train(config, tmp_path / "run", resume=True, console=QUIET).status == "finished"
 
 
 def forge(folder, **changes):
