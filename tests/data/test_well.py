@@ -338,6 +338,35 @@ def test_items_do_not_share_memory(make_folder):
     assert torch.equal(first, copy)
 
 
+@pytest.mark.parametrize("coarsen", [1, 2])
+def test_frames_that_are_kept_are_the_same_and_nobody_elses(make_folder, coarsen):
+    folder, _ = make_folder()
+    plain = WellFolder(folder, context=2, horizon=2, stride=2, coarsen=coarsen)
+    kept = WellFolder(folder, context=2, horizon=2, stride=2, coarsen=coarsen, keep=10**9)
+    for _ in range(2):
+        for index in range(len(plain)):
+            (window, target), (same, following) = plain[index], kept[index]
+            assert torch.equal(window.fields, same.fields)
+            assert torch.equal(target, following)
+            same.fields.zero_(), following.zero_()
+    twin = pickle.loads(pickle.dumps(kept))
+    assert torch.equal(twin[3][0].fields, plain[3][0].fields)
+    assert len(pickle.dumps(kept)) < 2 * len(pickle.dumps(plain))
+
+
+@pytest.mark.parametrize(("spare", "times"), [(0, 4), (-1, 40)])
+def test_frames_are_kept_if_all_of_them_fit(make_folder, monkeypatch, spare, times):
+    folder, _values = make_folder()
+    size = sum(WellFolder(folder, whole=True, context=1).frames(i, 0, 9).fields.nbytes
+               for i in range(4))  # fmt: skip
+    data = WellFolder(folder, context=3, horizon=2, keep=size + spare)
+    read, calls = data._read_file, []
+    monkeypatch.setattr(data, "_read_file", lambda *a: (calls.append(a), read(*a))[1])
+    for index in [*range(len(data))] * 2:
+        data[index]
+    assert len(calls) == times
+
+
 def test_parameters_and_scalars(tmp_path, make_header, make_values):
     header = make_header(parameters={"reynolds": 0.1})
     scalars = {"forcing": np.array([3.0, 4.0]), "energy": np.arange(18.0).reshape(2, 9)}

@@ -74,6 +74,8 @@ class WellFolder(Dataset[Item]):
         whole: one item for each trajectory: its first `context` frames, and all that follow as
             the target.
         max_open: files that a process keeps open.
+        keep: bytes that may stay in memory: if all frames fit, each trajectory is read, and
+            coarsened, once in a process. Otherwise, and with 0, files are read for every item.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class WellFolder(Dataset[Item]):
         dtype: torch.dtype = torch.float32,
         whole: bool = False,
         max_open: int = 64,
+        keep: int = 0,
     ):
         for name, value in {"context": context, "horizon": horizon, "stride": stride}.items():
             if value < 1:
@@ -107,6 +110,11 @@ class WellFolder(Dataset[Item]):
         self._runs = self._choose(trajectories)
         self._offsets = list(accumulate(map(self._num_windows, self._runs), initial=0))
         self._require_memory()
+        self._kept: dict[tuple[int, int], Tensor] | None = {} if self._bytes() <= keep else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to another process: not the frames, which it reads itself."""
+        return self.__dict__ | {"_kept": None if self._kept is None else {}}
 
     @property
     def domain(self) -> Domain:
@@ -228,6 +236,15 @@ class WellFolder(Dataset[Item]):
         return slice(step, step + (count - 1) * self.stride + 1, self.stride)
 
     def _read(self, file: int, trajectory: int, steps: slice) -> Tensor:
+        """Frames `(T, C, *space)`; what is kept of them is not the caller's to change."""
+        if self._kept is None:
+            return self._read_file(file, trajectory, steps)
+        if (file, trajectory) not in self._kept:
+            every = slice(0, self.layouts[file].num_steps, 1)
+            self._kept[file, trajectory] = self._read_file(file, trajectory, every)
+        return self._kept[file, trajectory][steps].clone()
+
+    def _read_file(self, file: int, trajectory: int, steps: slice) -> Tensor:
         """Frames `(T, C, *space)`, a view of memory that is laid out channel by channel."""
         layout = self.layouts[file]
         ndim, times = len(layout.shape), len(range(steps.start, steps.stop, steps.step))
@@ -290,6 +307,11 @@ class WellFolder(Dataset[Item]):
                         f"'{self.files[0].path}' has {getattr(first, what)}; the files of a split "
                         "must agree. `overtone data check` lists all that differ"
                     )
+
+    def _bytes(self) -> int:
+        """Memory that all frames of the trajectories in use take."""
+        frames = sum(self.layouts[file].num_steps for file, _ in self._runs)
+        return frames * len(self.domain.fields) * math.prod(self.domain.shape) * self.dtype.itemsize
 
     def _require_memory(self) -> None:
         layout = self.layouts[0]
