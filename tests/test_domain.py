@@ -163,3 +163,18 @@ def test_finding_what_is_not_finite_needs_no_values(make_domain):
         window.fields[0, 1, 1, 2, 3] = value
         with pytest.raises(ot.DomainError, match=r"sample 0, frame 1, field 'b', cell \(2, 3\)"):
             window.require_finite()
+
+
+@pytest.mark.parametrize(("first", "second"), [(torch.inf, -torch.inf), (3e38, torch.nan)])
+def test_infinities_do_not_cancel_out(make_domain, first, second):
+    window = ot.Window(torch.zeros(1, 2, 2, 4, 4), make_domain((4, 4)))
+    window.fields[0, 0, 0, 0, 0], window.fields[0, 1, 1, 3, 3] = first, second
+    with pytest.raises(ot.DomainError, match="NaN or infinite"):
+        window.require_finite()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_large_numbers_whose_sum_overflows_are_finite(make_domain, dtype):
+    fields = torch.full((1, 2, 2, 4, 4), 0.9 * torch.finfo(dtype).max, dtype=dtype)
+    assert not fields.sum().isfinite()
+    ot.Window(fields, make_domain((4, 4))).require_finite()
