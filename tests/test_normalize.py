@@ -38,11 +38,31 @@ def test_no_frame_knows_a_later_one():
         assert torch.equal(getattr(before, name)[:, :-1], getattr(after, name)[:, :-1])
 
 
-def test_without_causality_all_frames_share_the_windows_statistics():
-    shared, own = statistics(fields(), causal=False), statistics(fields())
-    for name in ("mean", "std", "change"):
+@pytest.mark.parametrize("frames", [1, 2, 5])
+@pytest.mark.parametrize("pace", [None, torch.tensor([0.1, 0.0, 0.3])])
+def test_without_causality_all_frames_share_the_windows_statistics(frames, pace):
+    x = 7 + fields(frames=frames)
+    shared, own = statistics(x, pace=pace, causal=False), statistics(x, pace=pace)
+    for name in ("mean", "std", "change", "unit"):
         values = getattr(shared, name)
-        assert torch.equal(values, getattr(own, name)[:, -1:].expand_as(values))
+        assert values.shape == (2, frames, 3)
+        last = getattr(own, name)[:, -1:].expand_as(values)
+        torch.testing.assert_close(values, last, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_large_mean_costs_no_more_digits_than_it_has(causal):
+    """1e4 with a standard deviation of 1: squares of the values alone would leave no digit."""
+    exact = fields(dtype=torch.float64)
+    x = (1e4 + exact).float()
+    found, expected = (statistics(y, causal=causal).std for y in (x, x.double()))
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=0)
+
+
+def test_gradients_go_through_the_statistics():
+    x = fields(frames=3).requires_grad_()
+    for causal in (True, False):
+        assert torch.autograd.gradcheck(lambda y, c=causal: statistics(y, causal=c).unit, x)
 
 
 def test_inverses_are_exact():
@@ -147,12 +167,10 @@ def test_ordinary_numbers_are_what_they_are_without_units():
     """The statistics written out, without the division by a power of two."""
     x = fields(scale=3.7, dtype=torch.float32)
     stats = statistics(x, causal=False)
-    var, mean = torch.var_mean(x, dim=(3, 4), correction=0)
-    drift = mean - mean[:, :1]
-    spread = drift.square().cumsum(1)[:, -1] / 5 - (drift.cumsum(1)[:, -1] / 5).square()
-    square = x.square().mean(dim=(3, 4)).cumsum(1)[:, -1] / 5
-    std = (var.cumsum(1)[:, -1] / 5 + spread.clamp(min=0) + 1e-5**2 * square).sqrt()
-    change = x.diff(dim=1).square().mean(dim=(3, 4)).cumsum(1)[:, -1] / 4
+    mean = x.mean(dim=(1, 3, 4), keepdim=True)
+    var = (x - mean).square().mean(dim=(1, 3, 4))
+    std = (var + 1e-5**2 * (var + mean.flatten(1).square())).sqrt()
+    change = x.diff(dim=1).square().mean(dim=(1, 3, 4))
     step = (change + (CHANGE_FLOOR * std).square()).sqrt()
     assert torch.equal(stats.std[:, -1], std)
     assert torch.equal(stats.unit[:, -1], step)

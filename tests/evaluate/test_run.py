@@ -117,6 +117,22 @@ def test_all_models_predict_the_same_frames(roller, steppers, toy):
         assert torch.equal(frames, samples.truth)
 
 
+def test_folded_contexts_of_any_length_predict_the_same_frames(emulator, toy, toy_domain):
+    """Each has all the frames that it was built for; where the data have too few, they say so."""
+    small = {"width": 16, "heads": 2, "blocks": 1, "mlp_dim": 16}
+    longer = ot.build("axial", domain=toy_domain, patches=(4, 8), context=5, **small)
+    models = {"short": emulator, "long": longer}
+    _, samples = evaluate(models, toy, steps=3, schedules=["4"], windows=2)
+    assert samples.truth[:, 1, 0, 0].tolist() == [5.0, 6.0, 7.0]
+    window = WellFolder(toy, "test", context=1).frames(0, 0, 5)
+    window = ot.Window(window.fields.unsqueeze(0), window.domain)
+    for name, model in models.items():
+        (frame,) = ot.rollout(model, window, steps=1, schedule=4)
+        torch.testing.assert_close(samples.predictions[name, "4"][0], frame[0])
+    with pytest.raises(ot.DataError, match="context of 5 that starts at frame 12"):
+        evaluate(models, toy, steps=3, schedules=["4"], windows=2, start=12)
+
+
 def test_seeds_share_a_name_and_the_first_is_drawn(roller, steppers, toy):
     models = [
         Candidate("m", roller.model, {"seed": 0}),

@@ -1,5 +1,7 @@
 """Every number of an architecture: set, saved, read again, refused."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -14,8 +16,8 @@ def make(make_domain, **options):
 
 def test_every_number_can_be_set(make_domain):
     options = {"width": 48, "heads": 4, "blocks": 3, "mlp_dim": 50, "base_kernel": 32, "stages": 3,
-               "stage_dim": 7, "decoder": "paper", "causal": False, "max_turns": 9,
-               "layer_scale": 1e-6, "drop_path": 0.1, "window": 5, "mode_blocks": 4,
+               "stage_dim": 7, "decoder": "paper", "time": "attend", "causal": False,
+               "max_turns": 9, "layer_scale": 1e-6, "drop_path": 0.1, "window": 5, "mode_blocks": 4,
                "refine": 6}  # fmt: skip
     a = make(make_domain, **options)
     assert a.kernels == (4, 4, 2)
@@ -34,9 +36,16 @@ def test_blocks_of_modes_divide_any_width_by_default(make_domain):
             for w in (96, 12, 6)] == [8, 4, 2]  # fmt: skip
 
 
-def test_dict_round_trip(make_domain):
-    a = make(make_domain, patches=((4, 8), 16))
-    assert Architecture.from_dict(a.to_dict()) == a
+def test_frames_are_folded_unless_they_attend(make_domain):
+    fold, attend = make(make_domain), make(make_domain, time="attend")
+    assert (fold.time, fold.causal, fold.folded, fold.attended) == ("fold", False, 4, 1)
+    assert (attend.time, attend.causal, attend.folded, attend.attended) == ("attend", True, 1, 4)
+
+
+@pytest.mark.parametrize("time", ["fold", "attend"])
+def test_dict_round_trip(make_domain, time):
+    a = make(make_domain, patches=((4, 8), 16), time=time)
+    assert Architecture.from_dict(json.loads(json.dumps(a.to_dict()))) == a
 
 
 @pytest.mark.parametrize(
@@ -50,6 +59,11 @@ def test_dict_round_trip(make_domain):
         ({"size": "8m"}, "expected one of nano, tiny, 7m, 25m, 100m"),
         ({"widht": 3}, "option is 'widht'.*did you mean 'width'"),
         ({"decoder": "sum"}, "decoder is 'sum'; expected one of paper, keep"),
+        ({"time": "folded"}, "time is 'folded'; expected one of fold, attend .did you mean 'fold'"),
+        (
+            {"causal": True},
+            "causal is True with time 'fold'.*choose causal=False, or time='attend'",
+        ),
         ({"patches": ()}, r"patches is \(\)"),
         ({"patches": ((4, 4, 4),)}, "one for each of 2 axes"),
         ({"context": 0}, "context is 0"),
@@ -102,6 +116,7 @@ def test_numbers_that_nobody_could_build(make_domain, options, message):
         {"refine": 10**6},
         {"base_kernel": (2**20, 2**20)},
         {"width": 60_000, "heads": 3, "blocks": 1000},
+        {"context": 10_000, "base_kernel": (1024, 4)},
     ],
 )
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_built(make_domain, options):
@@ -111,7 +126,10 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_built(make_domain
 
 
 @pytest.mark.parametrize("processor", ["vit", "axial", "swin", "afno"])
-@pytest.mark.parametrize("options", [{}, {"context": 1}, {"size": "nano", "refine": 32}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"time": "attend"}, {"context": 1}, {"context": 100}, {"size": "nano", "refine": 32}],
+)
 def test_no_model_has_fewer_weights_than_are_counted(make_domain, processor, options):
     model = ot.build(processor, domain=make_domain(), **options)
     assert 0.5 < model.architecture.least_weights / model.num_parameters <= 1

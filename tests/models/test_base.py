@@ -52,10 +52,16 @@ def flexible(domain):
     return ot.FlexibleStepper(model, domain=domain, context=3, predicts="change").eval()
 
 
+def emulator(domain, time):
+    return ot.build(
+        "vit", domain=domain, patches=(4, 8), context=3, width=24, heads=2, blocks=1, mlp_dim=24,
+        time=time,
+    )  # fmt: skip
+
+
 MAKERS = {
-    "emulator": lambda domain: ot.build(
-        "vit", domain=domain, patches=(4, 8), context=3, width=24, heads=2, blocks=1, mlp_dim=24
-    ),
+    "emulator": lambda domain: emulator(domain, "attend"),
+    "folded emulator": lambda domain: emulator(domain, "fold"),
     "cvit": lambda domain: build_cvit(domain=domain, patches=(4, 8), context=3, **SMALL),
     "baseline": lambda domain: ot.baseline("unet", domain=domain, context=3, size="mini", width=4),
     "flexible": flexible,
@@ -80,7 +86,7 @@ def test_every_kind_has_the_same_face(model, make_window):
     assert isinstance(model, Model)
     assert (model.context, model.patched) == (3, model.kind != "baseline")
     assert model.patches == ((4, 8) if model.patched else (1,))
-    assert model.causal == (model.kind == "emulator")
+    assert model.causal == (model.config.get("time") == "attend")
     assert model.num_parameters == sum(p.numel() for p in model.parameters())
     changes, _ = model.predict_change(window, 8)
     assert changes.shape[:2] == (2, 3 if model.causal else 1)

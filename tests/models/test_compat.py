@@ -20,13 +20,13 @@ def rewrite(folder, *, config=lambda content: content, drop=()):
 
 
 def first_version(content):
-    numbers = ("window", "mode_blocks", "refine")
+    numbers = ("window", "mode_blocks", "refine", "time")
     older = {k: v for k, v in content["architecture"].items() if k not in numbers}
     return {k: v for k, v in content.items() if k != "kind"} | {"architecture": older}
 
 
 def test_the_first_folders_had_no_kind_no_pace_and_fewer_numbers(make_model, make_window, tmp_path):
-    model = make_model(mode_blocks=8)
+    model = make_model(mode_blocks=8, time="attend")
     model.save(tmp_path / "m")
     rewrite(tmp_path / "m", config=first_version, drop=("pace",))
     loaded, window = ot.load(tmp_path / "m"), make_window(model.domain)
@@ -42,8 +42,9 @@ def test_a_baseline_of_its_old_name_loads(make_domain, tmp_path):
     assert ot.load(tmp_path / "m").name == "afno_net"
 
 
-def test_what_is_modern_stays_as_it_is(make_model):
-    content = make_model(window=4, mode_blocks=4, refine=3).blueprint()
+@pytest.mark.parametrize("time", ["fold", "attend"])
+def test_what_is_modern_stays_as_it_is(make_model, time):
+    content = make_model(window=4, mode_blocks=4, refine=3, time=time).blueprint()
     assert modern_config(content) == content
 
 

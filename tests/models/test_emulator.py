@@ -1,9 +1,12 @@
 """The whole model: identities, boundaries, gradients, precision, refinement, and refusals."""
 
 import itertools
+import math
+from functools import partial
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import overtone as ot
 from overtone.models.emulator import REACH, Refinement
@@ -11,6 +14,146 @@ from overtone.models.processors import PROCESSORS
 
 KINDS = list(itertools.product(PROCESSORS, ["csm", "ckm"]))
 EQUIVARIANT = [kind for kind in KINDS if kind[0] in ("vit", "axial")]
+ATTEND = pytest.mark.parametrize("time", ["attend"])
+FOLD = pytest.mark.parametrize("time", ["fold"])
+
+
+@pytest.fixture(params=["fold", "attend"])
+def time(request):
+    """How frames meet: both ways, in every test here that does not name one."""
+    return request.param
+
+
+@pytest.fixture
+def make_model(make_model, time):
+    return partial(make_model, time=time)
+
+
+def by_loops(model, fields, strides):
+    """The frame that a folded `vit` predicts on a periodic line, without any code of the library.
+
+    Fields are `(T, C, n)`; `strides` are those of the encoder's two stages.
+    """
+    mean, std = fields.mean(dim=(0, 2)), fields.std(dim=(0, 2), correction=0)
+    step = fields.diff(dim=0).square().mean(dim=(0, 2)).sqrt()
+    num_frames, num_fields, _ = fields.shape
+    x = torch.stack([(fields[t, c] - mean[c]) / std[c]
+                     for t in range(num_frames) for c in range(num_fields)])  # fmt: skip
+    coder = model.tokenizer
+    for i, stride in enumerate(strides):
+        x = _read(coder.encoders[i], x, stride)
+        if i == 0:
+            x = detail = F.gelu(coder.encoder_norms[0](x.T)).T
+    tokens = x.T
+    for block in model.processor.blocks:
+        y = block.norm(tokens)
+        gate, value = block.mlp.inward(y).chunk(2, dim=-1)
+        inner = gate * gate.sigmoid() * value @ block.mlp.out.weight.T * block.mlp.out.scale
+        tokens = tokens + _attention(block.space, y, model.architecture.max_turns) + inner
+    x = model.processor.norm(tokens).T
+    for i, stride in enumerate(reversed(strides)):
+        x = _write(coder.decoders[i], x, stride)
+        if i == 0:
+            x = F.gelu(coder.decoder_norms[0]((x + coder.skips[0].weight @ detail).T)).T
+    unit = (step * model.pace * std).sqrt()
+    return fields[-1] + unit[:, None] * x
+
+
+def _read(stage, x, stride):
+    """Each token from the taps around its own cells."""
+    taps, tokens = stage.weight.shape[-1], []
+    for j in range(x.shape[1] // stride):
+        first = j * stride - (taps - stride) // 2
+        seen = [stage.weight[..., k] @ x[:, (first + k) % x.shape[1]] for k in range(taps)]
+        tokens.append(stage.bias + sum(seen))
+    return torch.stack(tokens, dim=1)
+
+
+def _write(stage, tokens, stride):
+    """The reverse: each token adds to all cells under its taps."""
+    taps, cells = stage.weight.shape[-1], tokens.shape[1] * stride
+    x = stage.bias[:, None].repeat(1, cells)
+    for j, k in itertools.product(range(tokens.shape[1]), range(taps)):
+        x[:, (j * stride - (taps - stride) // 2 + k) % cells] += tokens[:, j] @ stage.weight[..., k]
+    return x
+
+
+def _attention(space, y, max_turns):
+    """Full attention of heads of four numbers: two pairs, turned once and most often."""
+    place = (torch.arange(len(y), dtype=torch.float64) + 0.5) / len(y)
+    turns = torch.tensor([1, max_turns], dtype=torch.float64)
+    turn = torch.exp(2j * math.pi * place[:, None] * turns)
+    heads = []
+    for rows in torch.arange(y.shape[1]).split(4):
+        q, k = (
+            norm(y @ layer.weight[rows].T)
+            for norm, layer in ((space.q_norm, space.q), (space.k_norm, space.k))
+        )
+        q, k = ((x[:, ::2] + 1j * x[:, 1::2]) * turn for x in (q, k))
+        weights = ((q @ k.conj().T).real / 2).softmax(dim=-1)
+        heads.append(weights @ y @ space.v.weight[rows].T)
+    return torch.cat(heads, dim=1) @ space.out.weight.T * space.out.scale
+
+
+@FOLD
+@pytest.mark.parametrize(
+    ("tokenizer", "kernels", "patch", "strides"),
+    [
+        ("fixed", (2, 2), 4, (2, 2)),
+        ("csm", (4, 3), 4, (2, 2)),
+        ("csm", (4, 3), 2, (2, 1)),
+        ("ckm", (4, 2), 8, (4, 2)),
+    ],
+)
+def test_a_folded_model_by_loops(make_domain, make_model, tokenizer, kernels, patch, strides):
+    """Frame by frame the channels, patch by patch the tokens, pair by pair the attention."""
+    model = make_model(
+        make_domain((24,)), tokenizer=tokenizer, patches=(patch,), width=8, context=3,
+        base_kernel=kernels, stage_dim=6, decoder="paper", layer_scale=1.0,
+    ).double()  # fmt: skip
+    for parameter in model.parameters():  # norms and biases are no longer ones and zeros
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    model.pace.copy_(torch.tensor([0.3, 2.0]))
+    fields = torch.randn(3, 2, 24, dtype=torch.float64).cumsum(dim=0) + 5
+    expected = by_loops(model, fields, strides)
+    frame = model(ot.Window(fields[None], model.domain), patch)[0]
+    torch.testing.assert_close(frame, expected, rtol=1e-6, atol=1e-6)
+
+
+@FOLD
+@pytest.mark.parametrize("tokenizer", ["csm", "ckm"])
+def test_every_field_of_every_frame_is_read(make_model, make_window, tokenizer):
+    """Turned over, it has the same mean and spread; so the model must have looked at its cells."""
+    model = make_model(tokenizer=tokenizer, context=4)
+    window = make_window(model.domain, frames=4)
+    change, _ = model.predict_change(window, 8)
+    for frame, field in itertools.product(range(4), range(2)):
+        fields = window.fields.clone()
+        fields[:, frame, field] = fields[:, frame, field].flip(-1)
+        other, _ = model.predict_change(ot.Window(fields, model.domain), 8)
+        assert (other - change).std() > 0.1 * change.std(), (frame, field)
+
+
+@FOLD
+@pytest.mark.parametrize("boundary", ["periodic", "wall", "open"])
+@pytest.mark.parametrize("shape", [(20,), (12, 20), (8, 8, 12)])
+@pytest.mark.parametrize("tokenizer", ["csm", "ckm", "fixed"])
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_whatever_a_folded_model_is_made_of_all_of_it_learns(
+    make_domain, make_model, make_window, processor, tokenizer, shape, boundary
+):
+    domain = make_domain(shape, boundary)
+    patches = (4,) if tokenizer == "fixed" else (2, 4)
+    model = make_model(domain, processor, tokenizer, patches, refine=3)
+    change, stats = model.train().predict_change(make_window(domain), 4, 1)
+    assert change.shape == (2, 1, 2, *shape)
+    assert stats.unit.shape == (2, 1, 2)
+    assert change.isfinite().all()
+    change.square().mean().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.abs().max() > 0, name
 
 
 @pytest.mark.parametrize(("processor", "tokenizer"), KINDS)
@@ -53,15 +196,20 @@ def test_fixed_models_use_every_parameter_too(make_domain, make_model, make_wind
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.parameters())
 
 
-@pytest.mark.parametrize(("processor", "tokenizer"), EQUIVARIANT)
+@pytest.mark.parametrize("shape", [(48,), (32, 48), (16, 16, 32)])
+@pytest.mark.parametrize(
+    ("processor", "tokenizer"), [*EQUIVARIANT, ("vit", "fixed"), ("axial", "fixed")]
+)
 def test_on_periodic_domains_whole_patch_shifts_commute(
-    make_domain, make_model, make_window, processor, tokenizer
+    make_domain, make_model, make_window, processor, tokenizer, shape
 ):
-    domain = make_domain((32, 48))
-    model = make_model(domain, processor, tokenizer).double()
+    domain = make_domain(shape)
+    patches = (8,) if tokenizer == "fixed" else (4, 8, 16)
+    model = make_model(domain, processor, tokenizer, patches).double()
     window = make_window(domain, dtype=torch.float64)
-    for patch in (4, 8, 16):
-        move = {"shifts": (patch, 2 * patch), "dims": (-2, -1)}
+    for patch in patches:
+        shifts = (patch, 2 * patch, 3 * patch)[: domain.ndim]
+        move = {"shifts": shifts, "dims": tuple(range(-domain.ndim, 0))}
         rolled = ot.Window(torch.roll(window.fields, **move), domain)
         assert torch.allclose(
             model(rolled, patch=patch), torch.roll(model(window, patch=patch), **move), atol=1e-10
@@ -87,16 +235,20 @@ def test_shifted_windows_commute_with_shifts_by_whole_windows(make_domain, make_
     )
 
 
-@pytest.mark.parametrize(("processor", "tokenizer"), KINDS)
+@pytest.mark.parametrize("shape", [(48,), (32, 48), (16, 8, 24)])
+@pytest.mark.parametrize("tokenizer", ["csm", "ckm", "fixed"])
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_shifting_the_grid_is_shifting_the_fields_the_other_way(
-    make_domain, make_model, make_window, processor, tokenizer
+    make_domain, make_model, make_window, processor, tokenizer, shape
 ):
-    domain = make_domain((32, 48))
-    model = make_model(domain, processor, tokenizer).double()
+    domain = make_domain(shape)
+    patches = (8,) if tokenizer == "fixed" else (4, 8)
+    model = make_model(domain, processor, tokenizer, patches).double()
     window = make_window(domain, dtype=torch.float64)
-    rolled = ot.Window(torch.roll(window.fields, (-3, -5), (-2, -1)), domain)
-    expected = torch.roll(model(rolled, patch=8), (3, 5), (-2, -1))
-    assert torch.allclose(model(window, patch=8, shift=(3, 5)), expected, atol=1e-10)
+    shift, dims = (3, 5, 6)[: domain.ndim], tuple(range(-domain.ndim, 0))
+    rolled = ot.Window(torch.roll(window.fields, [-s for s in shift], dims), domain)
+    expected = torch.roll(model(rolled, patch=8), shift, dims)
+    assert torch.allclose(model(window, patch=8, shift=shift), expected, atol=1e-10)
     assert not torch.allclose(model(window, patch=8), expected, atol=1e-4)
 
 
@@ -109,6 +261,7 @@ def test_any_shift_keeps_the_grid_on_every_boundary(make_domain, make_model, mak
         assert model(window, patch=8, shift=shift).shape == (1, 2, 19, 22)
 
 
+@ATTEND
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_no_target_leaks_into_its_own_prediction(make_model, make_window, processor):
     """Perturb the last frame: predictions made at earlier frames are unchanged."""
@@ -131,11 +284,18 @@ def test_last_only_equals_the_last_of_every_frame(make_model, make_window, proce
     assert torch.allclose(model(window, patch=4), frame, atol=1e-12)
 
 
-def test_fewer_and_more_frames_than_the_context(make_model, make_window):
+def test_of_more_frames_than_the_context_the_latest_count(make_model, make_window):
     model = make_model(context=3)
     long = make_window(model.domain, frames=6)
     assert torch.equal(model(long, patch=8), model(long.last(3), patch=8))
-    assert model(long.last(2), patch=8).shape == (2, 2, 32, 48)
+    earliest = ot.Window(long.fields[:, :3], model.domain)
+    assert not torch.allclose(model(long, patch=8), model(earliest, patch=8))
+
+
+@ATTEND
+def test_fewer_frames_than_the_context(make_model, make_window):
+    model = make_model(context=3)
+    assert model(make_window(model.domain, frames=2), patch=8).shape == (2, 2, 32, 48)
 
 
 def test_a_model_of_one_frame(make_domain, make_model, make_window):
@@ -188,6 +348,8 @@ def test_patches_with_one_int_for_each_axis(make_domain, make_model, make_window
         model(window, patch=(8, 4))
 
 
+# The blocks see tokens, whatever those were made from.
+@pytest.mark.parametrize("time", ["fold", pytest.param("attend", marks=pytest.mark.slow)])
 def test_coprime_patches_on_a_grid_of_sixty(make_domain, make_model, make_window):
     domain = make_domain((60, 60))
     for tokenizer in ("csm", "ckm"):
@@ -240,6 +402,7 @@ def test_a_model_in_half_precision(make_model, make_window):
     ],
 )
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("time", ["fold", pytest.param("attend", marks=pytest.mark.slow)])
 # torch's own compiler imports deprecated parts of torch.
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 # Spectral mixing: the transforms stay in the graph and run as they would without a compiler.
@@ -269,7 +432,7 @@ def test_sizes_have_the_parameters_their_names_promise():
     targets = {"tiny": 0.75e6, "7m": 7e6, "25m": 25e6, "100m": 100e6}
     for (size, target), kind in itertools.product(targets.items(), PROCESSORS):
         with torch.device("meta"):
-            model = ot.build(kind, size=size, domain=domain)
+            model = ot.build(kind, size=size, domain=domain, time="attend")
         # Spectral mixing has fewer weights than attention of the same width.
         tolerance = 0.25 if kind == "afno" else 0.15
         assert model.num_parameters == pytest.approx(target, rel=tolerance)
@@ -278,6 +441,20 @@ def test_sizes_have_the_parameters_their_names_promise():
         with torch.device("meta"):
             a = ot.build("vit", size=size, domain=domain).architecture
         assert (a.width, a.heads, a.blocks) == (width, heads, 12)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_folding_costs_channels_and_saves_time_attention(make_domain, processor):
+    """By so many parameters two models differ that are otherwise the same."""
+    fold, attend = (
+        ot.build(processor, domain=make_domain(), context=5, stage_dim=7, time=time, skip=False)
+        for time in ("fold", "attend")
+    )
+    parts = [part for block in attend.processor.blocks for part in (block.time, block.time_norm)]
+    saved = sum(p.numel() for part in parts for p in part.parameters())
+    added = 4 * 2 * 7 * 4**2  # four more frames of two fields to seven channels, 4x4 taps
+    assert attend.num_parameters - fold.num_parameters == saved - added
+    assert {block.time for block in fold.processor.blocks} == {None}
 
 
 class TestRefusals:
@@ -315,6 +492,20 @@ class TestRefusals:
         with pytest.raises(ot.DomainError, match=r"sample 0, frame 1, field 'b', cell \(3, 4\)"):
             model(window, patch=8)
 
+    @FOLD
+    @pytest.mark.parametrize("frames", [1, 2])
+    def test_window_too_short_to_fold(self, make_model, make_window, frames):
+        model = make_model()
+        window = make_window(model.domain, frames=frames)
+        message = rf"has {frames} frames.*reads exactly 3 as channels.*context={frames}.*'attend'"
+        with pytest.raises(ot.DomainError, match=message):
+            model(window, patch=8)
+        with pytest.raises(ot.DomainError, match=message):
+            model.train().predict_change(window, 8)
+        with pytest.raises(ot.DomainError, match=message):
+            next(ot.rollout(model.eval(), window, steps=1, schedule=8))
+
+    @ATTEND
     def test_window_too_short(self, make_model, make_window):
         model = make_model()
         with pytest.raises(ot.DomainError, match=r"has 1 frames.*at least 2.*built for 3"):
@@ -387,6 +578,7 @@ def test_models_with_it_predict_on_any_domain(
     assert frame.isfinite().all()
 
 
+@ATTEND
 def test_the_last_prediction_is_the_same_with_and_without_the_others(make_model, make_window):
     model = make_model(refine=6)
     torch.nn.init.normal_(model.refinement.convolutions[-1].weight)

@@ -1,16 +1,18 @@
 """FLOP counts against what the layers' shapes say."""
 
+import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import overtone as ot
 from overtone.models.flops import FFT_FLOPS, call_flops
+from overtone.models.processors import PROCESSORS
 
 
-def model_of(tokenizer="fixed", patches=(4,), processor="vit", **options):
+def model_of(tokenizer="fixed", patches=(4,), processor="vit", context=2, **options):
     domain = ot.Domain((16, 16), (1.0, 1.0), "periodic", ("u",), 0.1)
     return ot.build(
-        processor, tokenizer=tokenizer, patches=patches, domain=domain, context=2, **options
+        processor, tokenizer=tokenizer, patches=patches, domain=domain, context=context, **options
     )
 
 
@@ -24,7 +26,7 @@ def test_a_deeper_model_adds_just_its_blocks():
 
 def test_linear_layers_of_a_block_are_counted_by_hand():
     d, m, tokens = 24, 40, 2 * 16
-    args = {"width": d, "heads": 3, "mlp_dim": m}
+    args = {"width": d, "heads": 3, "mlp_dim": m, "time": "attend"}
     per_block = [
         call_flops(x, x.domain, 4, frames=2) for x in (model_of(blocks=n, **args) for n in (3, 2))
     ]
@@ -34,9 +36,32 @@ def test_linear_layers_of_a_block_are_counted_by_hand():
     assert per_block[0] - per_block[1] == linear + time_attention + space_attention
 
 
+def test_a_folded_block_is_counted_by_hand():
+    """One frame of tokens, and no time attention."""
+    d, m, tokens = 24, 40, 16
+    args = {"width": d, "heads": 3, "mlp_dim": m}
+    three, two = (
+        call_flops(x, x.domain, 4, frames=2) for x in (model_of(blocks=n, **args) for n in (3, 2))
+    )
+    assert three - two == 2 * tokens * (4 * d * d + 3 * d * m) + 2 * 2 * d * tokens**2
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("training", [False, True])
+def test_a_longer_folded_context_costs_its_channels_alone(processor, training):
+    """The encoder's first stage reads them; the gradient of its kernel costs as much again."""
+    two, seven = (
+        call_flops(m, m.domain, 8, frames=m.context, training=training)
+        for m in (model_of("csm", (4, 8), processor, context=n, stage_dim=6) for n in (2, 7))
+    )
+    taps, outputs = 4 * 4, 4 * 4
+    assert seven - two == (1 + training) * 2 * 5 * 6 * taps * outputs
+
+
 def test_spectral_mixing_is_counted_by_hand():
     d, m, frames, cells = 24, 40, 2, 16
     args = {"processor": "afno", "width": d, "heads": 3, "mlp_dim": m, "mode_blocks": 4}
+    args |= {"time": "attend"}
     per_block = [
         call_flops(x, x.domain, 4, frames=2) for x in (model_of(blocks=n, **args) for n in (3, 2))
     ]

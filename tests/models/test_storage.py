@@ -20,9 +20,10 @@ def folder(tmp_path, make_model):
 
 @pytest.mark.parametrize("tokenizer", ["csm", "ckm", "fixed"])
 @pytest.mark.parametrize("processor", PROCESSORS)
-def test_save_and_load_are_bit_exact(tmp_path, make_model, make_window, tokenizer, processor):
+@pytest.mark.parametrize("time", ["fold", "attend"])
+def test_save_and_load_are_bit_exact(tmp_path, make_model, make_window, tokenizer, processor, time):
     patches = (8,) if tokenizer == "fixed" else (4, 8)
-    model = make_model(processor=processor, tokenizer=tokenizer, patches=patches)
+    model = make_model(processor=processor, tokenizer=tokenizer, patches=patches, time=time)
     model.save(tmp_path / "a" / "model")
     again = ot.Emulator.from_pretrained(tmp_path / "a" / "model")
     assert again.architecture == model.architecture

@@ -1,5 +1,7 @@
 """Settings: merging, refusing, round trips."""
 
+import json
+
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -22,12 +24,35 @@ def test_pairs_change_what_they_name_and_nothing_else():
     assert config.valid == base().valid
 
 
-def test_a_file_and_the_written_yaml_agree(tmp_path):
-    config = change(base(), {"train.batch": 6, "optimizer.ema": 0.99, "optimizer.clip": None})
+@pytest.mark.parametrize("time", ["fold", "attend"])
+def test_a_file_and_the_written_yaml_agree(tmp_path, time):
+    changes = {"train.batch": 6, "optimizer.ema": 0.99, "optimizer.clip": None}
+    changes |= {"model.time": time, "train.unroll": 2, "train.unroll_from": 0.7}
+    config = change(base(), changes)
+    assert (base().model.time, config.model.time) == ("fold", time)
     (tmp_path / "config.yaml").write_text(config.to_yaml())
     assert change(base(), read_file(tmp_path / "config.yaml")) == config
     (tmp_path / "config.json").write_text(config.model_dump_json())
     assert load_config(tmp_path / "config.json") == config
+
+
+@pytest.mark.parametrize(
+    ("name", "causal", "time", "now"),
+    [
+        ("vit", True, "attend", None),
+        ("axial", False, "attend", False),
+        ("unet", True, "fold", None),
+        ("cvit", True, "fold", None),
+    ],
+)
+def test_runs_of_older_versions_attended(tmp_path, name, causal, time, now):
+    """They wrote that they were causal, also of models to which that means nothing."""
+    older = change(base(), {"model.name": name, "model.size": "mini"}).model_dump(mode="json")
+    older["model"] |= {"causal": causal}
+    del older["model"]["time"], older["train"]["unroll_from"]
+    (tmp_path / "config.json").write_text(json.dumps(older))
+    changes = {"model.name": name, "model.size": "mini", "model.time": time, "model.causal": now}
+    assert load_config(tmp_path / "config.json") == change(base(), changes)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +64,9 @@ def test_a_file_and_the_written_yaml_agree(tmp_path):
         ("model.tokenizer=cms", "model.tokenizer: .*'csm', 'ckm' or 'fixed'"),
         ("train.patch_weights=[1, 2]", "expected 3 numbers, one for each of model.patches"),
         ("train.accumulate=3", "can't be divided into train.accumulate 3 parts"),
+        ("train.unroll_from=1.01", "train.unroll_from: .*less than or equal to 1 .*given: 1.01"),
+        ("train.unroll_from=-0.1", "train.unroll_from: .*greater than or equal to 0"),
+        ("model.time=folded", "model.time: .*'fold' or 'attend'"),
         ("optimizer.lr=-1", "optimizer.lr: .*greater than 0"),
         ("train.batch", "expected key=value"),
         ("train.batch=[1", "the value is not YAML"),

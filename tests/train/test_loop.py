@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from itertools import accumulate
 
 import pytest
 import torch
@@ -37,16 +38,26 @@ def smooth(*shape):
     return waves / waves.std()
 
 
-@pytest.mark.parametrize("ndim", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("time", "ndim"),
+    [
+        ("fold", 1),
+        ("fold", 2),
+        ("attend", 1),
+        pytest.param("attend", 2, marks=pytest.mark.slow),
+        pytest.param("fold", 3, marks=pytest.mark.slow),
+        pytest.param("attend", 3, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("processor", ["vit", "axial"])
 @pytest.mark.parametrize("tokenizer", ["csm", "ckm", "fixed"])
-def test_two_windows_are_learnt_by_heart(tokenizer, processor, ndim):
+def test_two_windows_are_learnt_by_heart(tokenizer, processor, ndim, time):
     torch.manual_seed(0)
     domain = ot.Domain(SHAPES[ndim], (1.0,) * ndim, "periodic", ("u",), 0.1)
     patches = (4,) if tokenizer == "fixed" else (2, 4)
     model = ot.build(
         processor, tokenizer=tokenizer, patches=patches, domain=domain, context=3, width=64,
-        heads=2, blocks=2, mlp_dim=64, layer_scale=1.0,
+        heads=2, blocks=2, mlp_dim=64, layer_scale=1.0, time=time,
     ).train()  # fmt: skip
     frames = smooth(*domain.shape)
     window, target = ot.Window(frames[:, :3], domain), frames[:, 3:]
@@ -56,8 +67,8 @@ def test_two_windows_are_learnt_by_heart(tokenizer, processor, ndim):
     for update in range(UPDATES):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(rates, (update + 1) / UPDATES)
-        chosen = choices(config, model.patches, ndim, update)
-        (loss,) = losses(model.predict_change, window, target, chosen, config, causal=True)
+        chosen = choices(config, model.patches, ndim, update, update / UPDATES)
+        (loss,) = losses(model.predict_change, window, target, chosen, config, causal=model.causal)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -84,11 +95,13 @@ def test_flops_of_an_update_are_those_of_its_batch():
         {"train__unroll": 3, "train__noise": 0.05},
         {"optimizer__kind": "adam", "optimizer__clip": None},
         {"train__patch_weights": [0.0, 1.0]},
-        {"model__causal": False},
+        {"train__unroll": 2, "train__unroll_from": 0.5},
+        {"model__time": "attend"},
+        {"model__causal": False, "model__time": "attend"},
         {"model__tokenizer": "fixed", "model__patches": [8]},
         {"train__loss": "mae", "valid__rollout_steps": 0},
     ],
-    ids=lambda c: next(iter(c)),
+    ids="-".join,
 )
 def test_every_option_trains(small, tmp_path, changes):
     config = small(train__updates=4, valid__every=4, **changes)
@@ -97,6 +110,22 @@ def test_every_option_trains(small, tmp_path, changes):
     assert all(line["loss"] is not None for line in lines)
     if "train__patch_weights" in changes:
         assert {line["patch"] for line in lines} == {"8"}
+
+
+def test_every_unrolled_step_is_counted(small, tmp_path):
+    """One step an update in the first half, three in the second, at the patches that are drawn."""
+    config = small(train__updates=8, valid__every=8, train__unroll=3, train__unroll_from=0.5)
+    train(config, tmp_path / "run", console=Console(file=io.StringIO()))
+    data = read(config, config.data.path, "train", horizon=3)
+    flops = update_flops(make_model(config.model, data.domain), config)
+    drawn = [choices(config.train, (4, 8), 1, n, n / 8) for n in range(8)]
+    assert [len(steps) for steps in drawn] == [1] * 4 + [3] * 4
+    lines = [x for x in read_journal(tmp_path / "run/metrics.jsonl") if x["kind"] == "train"]
+    spent = accumulate(sum(flops[patch] for patch, _ in steps) for steps in drawn)
+    assert [line["flops"] for line in lines] == list(spent)
+    summary = load_folder(tmp_path / "run/last")[1]["training"]
+    patches = [str(patch) for steps in drawn for patch, _ in steps]
+    assert summary["patches"] == {name: patches.count(name) for name in ("4", "8")}
 
 
 def test_a_flexified_model_trains_and_leaves_its_weights(small, tmp_path):

@@ -13,6 +13,7 @@ from overtone.train.config import TrainConfig
 from overtone.train.objective import FLOOR, LOSSES, choices, losses, nmse, supervise
 
 DOMAIN = ot.Domain((16,), (1.0,), "periodic", ("u",), 0.1)
+TIMES = pytest.mark.parametrize("time", ["fold", "attend"])
 
 
 def make(**options):
@@ -21,9 +22,9 @@ def make(**options):
     return ot.build("vit", domain=DOMAIN, patches=(2, 4), context=3, **(sizes | options)).train()
 
 
-def run(model, config, window, target, causal=True):
-    chosen = choices(config, model.patches, 1, update=3)
-    return list(losses(model.predict_change, window, target, chosen, config, causal=causal))
+def run(model, config, window, target):
+    chosen = choices(config, model.patches, 1, update=3, done=0.0)
+    return list(losses(model.predict_change, window, target, chosen, config, causal=model.causal))
 
 
 def frames(unroll=1):
@@ -34,19 +35,45 @@ def frames(unroll=1):
 
 def test_choices_are_reproducible_and_shifts_are_off_by_default():
     config = TrainConfig(unroll=3)
-    assert choices(config, (2, 4), 2, 5) == choices(config, (2, 4), 2, 5)
-    assert {shift for _, shift in choices(config, (2, 4), 2, 5)} == {(0, 0)}
-    shifted = [choices(TrainConfig(shift=True), (4,), 1, u)[0][1] for u in range(30)]
+    assert choices(config, (2, 4), 2, 5, 0.0) == choices(config, (2, 4), 2, 5, 0.0)
+    assert {shift for _, shift in choices(config, (2, 4), 2, 5, 0.0)} == {(0, 0)}
+    shifted = [choices(TrainConfig(shift=True), (4,), 1, u, 0.0)[0][1] for u in range(30)]
     assert set(shifted) == {(0,), (1,), (2,), (3,)}
-    seldom = [choices(TrainConfig(shift=0.1), (4,), 1, u)[0][1] for u in range(30)]
+    seldom = [choices(TrainConfig(shift=0.1), (4,), 1, u, 0.0)[0][1] for u in range(30)]
     assert seldom.count((0,)) > 20
 
 
-def test_unrolling_goes_on_from_the_models_own_frame():
+def test_a_run_is_unrolled_from_a_share_of_its_budget_on():
+    """The first step is drawn as without, and each of the others anew."""
+    late, never = (TrainConfig(unroll=n, unroll_from=0.5, shift=True) for n in (3, 1))
+    for update in range(20):
+        once = choices(never, (2, 4, 8), 2, update, 0.7)
+        assert choices(late, (2, 4, 8), 2, update, 0.4999) == once
+        for done in (0.5, 1.0):
+            assert choices(late, (2, 4, 8), 2, update, done)[:1] == once
+            assert len(choices(late, (2, 4, 8), 2, update, done)) == 3
+    steps = zip(*(choices(late, (2, 4, 8), 2, update, 0.5) for update in range(20)), strict=True)
+    by_step = [tuple(step) for step in steps]
+    assert len({tuple(patch for patch, _ in step) for step in by_step}) == 3
+    assert len({tuple(shift for _, shift in step) for step in by_step}) == 3
+
+
+def test_steps_that_are_not_unrolled_need_no_target():
+    """The data have targets for all steps; one alone is compared with the first of them."""
+    model, config = make(), TrainConfig(unroll=3, unroll_from=0.5)
+    window, target = frames(unroll=3)
+    chosen = choices(config, model.patches, 1, update=3, done=0.2)
+    found = list(losses(model.predict_change, window, target, chosen, config, causal=False))
+    alone = losses(model.predict_change, window, target[:, :1], chosen, config, causal=False)
+    assert [x.item() for x in found] == [x.item() for x in alone]
+
+
+@TIMES
+def test_unrolling_goes_on_from_the_models_own_frame(time):
     """The second loss equals that of a window which ends in the first prediction."""
-    model, config = make(), TrainConfig(unroll=2)
+    model, config = make(time=time), TrainConfig(unroll=2)
     window, target = frames(unroll=2)
-    (first, second) = choices(config, model.patches, 1, update=3)
+    (first, second) = choices(config, model.patches, 1, update=3, done=0.0)
     found = run(model, config, window, target)
     with torch.no_grad():
         change, stats = model.predict_change(window, *first, last_only=True)
@@ -58,14 +85,15 @@ def test_unrolling_goes_on_from_the_models_own_frame():
     assert found[1].item() == pytest.approx(error.mean().item(), rel=1e-5)
 
 
-def test_no_gradient_flows_through_the_past():
-    model, config = make(), TrainConfig(unroll=2)
+@TIMES
+def test_no_gradient_flows_through_the_past(time):
+    model, config = make(time=time), TrainConfig(unroll=2)
     window, target = frames(unroll=2)
     model.zero_grad()
     run(model, config, window, target)[1].backward()
     alone = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
-    first, second = choices(config, model.patches, 1, update=3)
+    first, second = choices(config, model.patches, 1, update=3, done=0.0)
     with torch.no_grad():
         change, stats = model.predict_change(window, *first, last_only=True)
         slid = window.slide(stats.add_change(window.fields[:, -1:], change)[:, 0])
@@ -82,7 +110,7 @@ def test_noise_is_on_the_input_and_not_on_the_target():
 
     def predict(window, patch, shift, *, last_only):
         seen["window"] = window.fields
-        return make().predict_change(window, patch, shift, last_only=last_only)
+        return make(time="attend").predict_change(window, patch, shift, last_only=last_only)
 
     window, target = frames()
     config = TrainConfig(noise=0.1)
@@ -93,8 +121,9 @@ def test_noise_is_on_the_input_and_not_on_the_target():
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_lower_precisions_are_near_full_precision(precision):
-    model = make()
+@TIMES
+def test_lower_precisions_are_near_full_precision(precision, time):
+    model = make(time=time)
     window, target = frames()
     (full,) = run(model, TrainConfig(), window, target)
     (lower,) = run(model, TrainConfig(precision=precision), window, target)
@@ -102,28 +131,30 @@ def test_lower_precisions_are_near_full_precision(precision):
     assert lower.item() == pytest.approx(full.item(), rel=0.05)
 
 
-def test_without_causality_the_last_frame_alone_is_supervised():
-    model = make(causal=False)
+@TIMES
+def test_without_causality_the_last_frame_alone_is_supervised(time):
+    model = make(time=time, causal=False)
     window, target = frames()
-    (loss,) = run(model, TrainConfig(loss="mse"), window, target, causal=False)
-    (patch, shift), *_ = choices(TrainConfig(), model.patches, 1, update=3)
+    (loss,) = run(model, TrainConfig(loss="mse"), window, target)
+    (patch, shift), *_ = choices(TrainConfig(), model.patches, 1, update=3, done=0.0)
     change, stats = model.predict_change(window, patch, shift, last_only=True)
     true = stats.change_between(window.fields[:, -1:], target)
     torch.testing.assert_close(loss, (change - true).square().mean())
 
 
 @pytest.mark.parametrize("boundary", ["periodic", "wall", "open", ("wall", "open")])
-def test_shifts_train_on_every_kind_of_boundary(boundary):
+@TIMES
+def test_shifts_train_on_every_kind_of_boundary(boundary, time):
     sides = boundary if isinstance(boundary, str) else [boundary]
     domain = ot.Domain((18,), (1.0,), sides, ("u",), 0.1)
-    model = ot.build("vit", domain=domain, patches=(2, 4), context=3, width=16, heads=2).train()
+    sizes = {"context": 3, "width": 16, "heads": 2, "time": time}
+    model = ot.build("vit", domain=domain, patches=(2, 4), **sizes).train()
     x = torch.randn(2, 4, 1, 18).cumsum(dim=1)
     window, target = ot.Window(x[:, :3], domain), x[:, 3:]
     for shift in range(4):
         model.zero_grad()
-        (loss,) = losses(
-            model.predict_change, window, target, [(4, (shift,))], TrainConfig(), causal=True
-        )
+        chosen, causal = [(4, (shift,))], model.causal
+        (loss,) = losses(model.predict_change, window, target, chosen, TrainConfig(), causal=causal)
         loss.backward()
         assert loss.isfinite()
         assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
@@ -177,7 +208,8 @@ def test_the_loss_of_a_frame_does_not_depend_on_the_models_unit(kind):
 def test_no_target_leaks_into_its_own_prediction(processor):
     """Perturbing the last frame leaves the predictions of all earlier frames unchanged."""
     domain = ot.Domain((16, 16), (1.0, 1.0), "periodic", ("u", "v"), 0.1)
-    model = ot.build(processor, domain=domain, patches=(4, 8), context=4, layer_scale=1.0)
+    model = ot.build(processor, domain=domain, patches=(4, 8), context=4, layer_scale=1.0,
+                     time="attend")  # fmt: skip
     fields = torch.randn(2, 4, 2, 16, 16)
     other = fields.clone()
     other[:, -1] += torch.randn(2, 2, 16, 16)
@@ -191,8 +223,9 @@ def test_no_target_leaks_into_its_own_prediction(processor):
 
 @pytest.mark.parametrize("unit", [1e-25, 1e20])
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_the_loss_does_not_depend_on_units(unit, noise):
-    model, config = make(), TrainConfig(unroll=2, noise=noise)
+@TIMES
+def test_the_loss_does_not_depend_on_units(unit, noise, time):
+    model, config = make(time=time), TrainConfig(unroll=2, noise=noise)
     window, target = frames(unroll=2)
     found = []
     for scale in (1.0, unit):
@@ -204,9 +237,10 @@ def test_the_loss_does_not_depend_on_units(unit, noise):
     assert all(bool(p.grad.isfinite().all()) for p in model.parameters())
 
 
-def test_a_field_that_is_zero_in_the_context_teaches_nothing():
+@TIMES
+def test_a_field_that_is_zero_in_the_context_teaches_nothing(time):
     """Nobody knows its unit: whatever it becomes is neither rewarded nor punished."""
-    model = make()
+    model = make(time=time)
     window, target = frames()
     for following in (target, 1e20 * target):
         (loss,) = run(model, TrainConfig(), ot.Window(0 * window.fields, DOMAIN), following)

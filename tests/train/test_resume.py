@@ -12,6 +12,7 @@ from rich.console import Console
 from safetensors.torch import load_file
 
 from overtone.errors import CheckpointError, ConfigError, OvertoneError
+from overtone.models.storage import load_folder
 from overtone.train.journal import describe, read_journal
 from overtone.train.run import train
 from overtone.train.state import learning_rate
@@ -64,6 +65,53 @@ def test_a_resumed_run_may_take_other_steps_and_says_so(small, tmp_path):
         "at update 4 with other optimizer.clip, optimizer.lr"
         in describe(tmp_path / "run")["resumed"]
     )
+
+
+@pytest.mark.parametrize("budget", ["updates", pytest.param("flops", marks=pytest.mark.slow)])
+def test_resumed_before_at_and_after_the_switch_to_more_steps(small, tmp_path, budget):
+    changes = {"train__unroll": 3, "train__unroll_from": 0.5, "train__shift": True,
+               "train__noise": 0.01, "train__updates": 8, "valid__every": 100, "save__every": 1,
+               "save__keep": 50, "valid__rollout_steps": 0}  # fmt: skip
+    if budget == "flops":
+        changes |= {"train__updates": 100, "train__max_flops": 2e7}
+    config = small(**changes)
+    train(config, tmp_path / "whole", console=QUIET)
+    whole = flops_of(tmp_path / "whole")
+    shares = [n / 8 for n in range(1, 9)] if budget == "updates" else [n / 2e7 for n in whole]
+    switch = next(n for n, share in enumerate(shares, start=1) if share >= 0.5)
+    assert 1 < switch < len(whole) - 1
+    for update in (switch - 1, switch, switch + 1):
+        folder = tmp_path / f"from-{update}"
+        shutil.copytree(tmp_path / "whole", folder)
+        for later in range(update + 1, len(whole) + 1):
+            shutil.rmtree(folder / f"checkpoints/update-{later:08d}")
+        text = io.StringIO()
+        train(config, folder, resume=True, console=Console(file=text, width=200))
+        assert f"resuming from update {update}\n" in text.getvalue()
+        require_equal(weights(tmp_path / "whole"), weights(folder))
+        assert flops_of(folder) == whole
+        runs = (tmp_path / "whole", folder)
+        one, other = (load_folder(run / "last")[1]["training"]["patches"] for run in runs)
+        assert one == other
+
+
+def flops_of(run):
+    """What was spent after each update."""
+    return [x["flops"] for x in read_journal(run / "metrics.jsonl") if x["kind"] == "train"]
+
+
+def test_a_run_of_an_older_version_goes_on_as_what_it_was(small, tmp_path):
+    """It has no setting for time, and all its emulators attended."""
+    train(small(train__updates=4, model__time="attend"), tmp_path / "run", console=QUIET)
+    file = tmp_path / "run/config.json"
+    older = json.loads(file.read_text())
+    del older["model"]["time"], older["train"]["unroll_from"]
+    older["model"]["causal"] = True
+    file.write_text(json.dumps(older))
+    with pytest.raises(ConfigError, match=r"\(model\.time: attend before, fold now\)"):
+        train(small(train__updates=6), tmp_path / "run", resume=True, console=QUIET)
+    config = small(train__updates=6, model__time="attend")
+    assert train(config, tmp_path / "run", resume=True, console=QUIET).status == "finished"
 
 
 def test_an_unchanged_resume_is_not_noted(small, tmp_path):

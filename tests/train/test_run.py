@@ -212,6 +212,7 @@ def test_patience_stops_early(small, tmp_path):
         ({"model__context": 10**9}, "14 frames; context 1000000000"),
         ({"valid__rollout_steps": 10**9}, "14 frames; context 3 and horizon 1000000000"),
         ({"data__coarsen": 10**9}, "coarsen is 1000000000"),
+        ({"model__causal": True}, "causal is True with time 'fold'.*time='attend'"),
     ],
     ids=lambda c: next(iter(c)) if isinstance(c, dict) else "",
 )
@@ -279,7 +280,7 @@ class Deadly(WellFolder):
         (
             None,
             TrainingStopped,
-            "data was ended from outside .*Killed.*fewer data.workers.*--resume",
+            "data was ended from outside .*(Killed|exited).*fewer data.workers.*--resume",
         ),
         (DataError("'x.hdf5' is spoilt"), DataError, "^'x.hdf5' is spoilt$"),
         pytest.param(
@@ -290,6 +291,8 @@ class Deadly(WellFolder):
         ),
     ],
 )
+# Torch tells of a dead worker by a signal, which may also come while garbage is collected.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_process_that_reads_data_may_die(small, tmp_path, monkeypatch, error, kind, message):
     monkeypatch.setattr(Deadly, "raises", error)
     with monkeypatch.context() as patch:
@@ -345,19 +348,23 @@ def test_a_nan_in_the_data_stops_the_run_and_is_named(small, waves, tmp_path):
         train(config, tmp_path / "run", console=QUIET)
 
 
-GOLDEN = [0.98938, 0.966664, 0.916316, 0.66347, 0.633796, 0.666258, 0.538058, 0.92332]
+GOLDEN = {
+    "fold": [0.965357, 0.89593, 1.025068, 0.573587, 0.598443, 0.601726, 0.462029, 0.620307],
+    "attend": [0.98938, 0.966664, 0.916316, 0.66347, 0.633796, 0.666258, 0.538058, 0.92332],
+}
 
 
-def test_the_golden_loss_curve(small, tmp_path):
+@pytest.mark.parametrize("time", GOLDEN)
+def test_the_golden_loss_curve(small, tmp_path, time):
     """A change that should not change numbers shows the same curve."""
     train(
-        small(train__updates=50, valid__every=50, optimizer__lr=1e-2),
+        small(train__updates=50, valid__every=50, optimizer__lr=1e-2, model__time=time),
         tmp_path / "run",
         console=QUIET,
     )
     lines = read_journal(tmp_path / "run/metrics.jsonl")
-    losses = [line["loss"] for line in lines if line["kind"] == "train"]
-    torch.testing.assert_close(torch.tensor(losses[::7]), torch.tensor(GOLDEN), rtol=2e-3, atol=0)
+    found = torch.tensor([line["loss"] for line in lines if line["kind"] == "train"][::7])
+    torch.testing.assert_close(found, torch.tensor(GOLDEN[time]), rtol=2e-3, atol=0)
 
 
 def test_the_pace_of_the_data_is_measured_and_kept(small, waves, tmp_path):

@@ -40,6 +40,27 @@ def test_only_matrices_decay():
     assert decays[id(model[0].bias)] == decays[id(model[1].weight)] == 0.0
 
 
+@pytest.mark.parametrize(
+    ("kind", "plain"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)]
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+def test_steps_are_those_of_torchs_plain_optimizer(kind, plain, dtype):
+    def steps(make):
+        torch.manual_seed(0)
+        model = nn.Linear(4, 4, bias=False, dtype=dtype)
+        optimizer = make(model)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(1, 4, dtype=dtype)).abs().square().sum().backward()
+            optimizer.step()
+        return model.weight.detach()
+
+    config = OptimizerConfig(kind=kind, lr=0.1, weight_decay=0.1)
+    options = {"lr": 0.1, "weight_decay": 0.1, "betas": config.betas, "foreach": False}
+    found = steps(lambda model: make_optimizer(model, config))
+    torch.testing.assert_close(found, steps(lambda model: plain(model.parameters(), **options)))
+
+
 def test_the_average_by_its_formula():
     model = nn.Linear(2, 2, bias=False)
     average, expected = Average(model, 0.5), model.weight.detach().clone()

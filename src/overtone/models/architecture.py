@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from overtone.domain import Domain, entries, is_int, per_axis
 from overtone.errors import OvertoneError, require_one_of
@@ -31,6 +31,7 @@ class Size:
     mlp_dim: int
 
 
+# Named by their parameters with time attention; without it there are about a quarter fewer.
 SIZES: dict[str, Size] = {
     "nano": Size(width=64, heads=2, blocks=4, mlp_dim=216),  # about 0.4 M in 3D, for a CPU
     "tiny": Size(width=96, heads=3, blocks=4, mlp_dim=320),  # about 0.75 M parameters, for a CPU
@@ -38,6 +39,10 @@ SIZES: dict[str, Size] = {
     "25m": Size(width=384, heads=6, blocks=12, mlp_dim=768),
     "100m": Size(width=768, heads=12, blocks=12, mlp_dim=1536),
 }
+
+
+Time = Literal["fold", "attend"]
+"""How the frames of a context meet: as channels of one frame of tokens, or by attention."""
 
 
 class Options(TypedDict, total=False):
@@ -51,6 +56,8 @@ class Options(TypedDict, total=False):
     base_kernel: int | Sequence[int]
     stage_dim: int
     decoder: DecoderRule
+    time: Time
+    skip: bool
     causal: bool
     max_turns: int
     layer_scale: float
@@ -69,12 +76,15 @@ class Architecture:
         tokenizer: `"csm"`, `"ckm"` or `"fixed"`.
         patches: what the model is trained for, one int for each axis.
         domain: what it is trained on; other grid sizes of the same kind are accepted.
-        context: largest number of frames it looks back on.
+        context: number of frames it looks back on; the largest one if it attends to them.
         width, heads, blocks, mlp_dim: sizes of the processor.
         kernels: base kernel of each tokenizer stage.
         stage_dim: width between the tokenizer's stages.
         decoder: `"paper"` or `"keep"`, the rule for the decoder's amplitude.
-        causal: whether a frame sees only itself and earlier ones.
+        time: `"fold"`, the encoder reads the frames as channels, and one frame of tokens goes
+            through the blocks; or `"attend"`, those of all frames do, and attend along time.
+        skip: whether details go round the tokens, from the encoder's stages to the decoder's.
+        causal: whether a frame sees only itself and earlier ones, where it attends.
         max_turns: highest frequency of the rotary encoding, in turns per domain.
         layer_scale, drop_path: of the residual branches.
         window: most tokens of a window along an axis (`"swin"`).
@@ -94,6 +104,8 @@ class Architecture:
     kernels: tuple[int, ...]
     stage_dim: int
     decoder: DecoderRule
+    time: Time
+    skip: bool
     causal: bool
     max_turns: int
     layer_scale: float
@@ -106,6 +118,7 @@ class Architecture:
         require_one_of(self.processor, PROCESSORS, "processor")
         require_one_of(self.tokenizer, TOKENIZERS, "tokenizer")
         require_one_of(self.decoder, DECODER_RULES, "decoder")
+        require_one_of(self.time, get_args(Time), "time")
         names = ("context", "width", "heads", "blocks", "mlp_dim", "stage_dim", "max_turns",
                  "window", "mode_blocks")  # fmt: skip
         require_sizes({name: getattr(self, name) for name in names})
@@ -126,6 +139,11 @@ class Architecture:
                 f"width {self.width} does not split into {self.mode_blocks} blocks of modes; "
                 "choose mode_blocks that divide it"
             )
+        if self.time == "fold" and self.causal:
+            raise OvertoneError(
+                "causal is True with time 'fold', where all frames of a context make one "
+                "prediction; choose causal=False, or time='attend'"
+            )
         if self.tokenizer == "fixed" and len(self.patches) != 1:
             raise OvertoneError(
                 f"tokenizer 'fixed' has one patch, {len(self.patches)} were given: {self.patches}; "
@@ -133,16 +151,31 @@ class Architecture:
             )
 
     @property
+    def folded(self) -> int:
+        """Number of frames that a token reads as channels."""
+        return self.context if self.time == "fold" else 1
+
+    @property
+    def attended(self) -> int:
+        """Number of frames whose tokens go through the blocks."""
+        return self.context // self.folded
+
+    @property
     def least_weights(self) -> int:
         """How many weights the model has at least: those of its matrices and large kernels."""
-        attention = 4 * self.width**2 * ((self.processor != "afno") + (self.context > 1))
+        attention = 4 * self.width**2 * ((self.processor != "afno") + (self.attended > 1))
         blocks = self.blocks * (attention + 3 * self.width * self.mlp_dim)
         between = [self.stage_dim] * (len(self.kernels) - 1)
-        stages = pairwise([len(self.domain.fields), *between, self.width])
         kernels = [
-            a * b * k**self.domain.ndim for (a, b), k in zip(stages, self.kernels, strict=True)
+            a * b * k**self.domain.ndim
+            for frames in (self.folded, 1)  # that the encoder reads, the decoder writes
+            for (a, b), k in zip(
+                pairwise([frames * len(self.domain.fields), *between, self.width]),
+                self.kernels,
+                strict=True,
+            )
         ]
-        return blocks + 2 * sum(kernels) + 3**self.domain.ndim * self.refine**2
+        return blocks + sum(kernels) + 3**self.domain.ndim * self.refine**2
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, strings and numbers, for JSON."""
@@ -181,6 +214,7 @@ def design(
     numbers |= {key: value for key, value in options.items() if key in numbers}
     require_sizes(numbers)
     trained = trained_patches(patches, domain.ndim)
+    time = options.get("time", "fold")
     return Architecture(
         processor=processor,
         tokenizer=tokenizer,
@@ -189,9 +223,14 @@ def design(
         context=context,
         **numbers,
         kernels=_kernels(trained, options),
-        stage_dim=options.get("stage_dim", max(numbers["width"] // 4, 1)),
+        # Detail passes the stages of a folded model, and they read all frames: both want width.
+        stage_dim=options.get(
+            "stage_dim", max(numbers["width"] * (8 if time == "fold" else 3) // 12, 1)
+        ),
         decoder=options.get("decoder", "keep"),
-        causal=options.get("causal", True),
+        time=time,
+        skip=options.get("skip", time == "fold"),
+        causal=options.get("causal", time == "attend"),
         # Half a turn per 16 cells of the longest axis: finer places are the tokenizer's business.
         max_turns=options.get("max_turns", max(16, math.ceil(max(domain.shape) / 16))),
         layer_scale=options.get("layer_scale", 0.1),

@@ -12,7 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ADDED_TO_ARCHITECTURES = {"window": 8, "mode_blocks": 8, "refine": 0}
+ADDED_TO_ARCHITECTURES = {
+    "window": 8,
+    "mode_blocks": 8,
+    "refine": 0,
+    "time": "attend",
+    "skip": False,
+}
 """Numbers of an emulator that the first versions had no choice in."""
 RENAMED_BASELINES = {"afno": "afno_net"}
 """Baselines that shared their name with another model."""

@@ -24,6 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from overtone.domain import Domain, Window
+from overtone.errors import DomainError
 from overtone.grid import PatchGrid
 from overtone.models.architecture import Architecture, Options, design, require_weights
 from overtone.models.base import Model
@@ -55,7 +56,13 @@ class Emulator(Model):
         super().__init__(a.domain, a.context, patches=a.patches, causal=a.causal)
         self.architecture = architecture
         self.tokenizer = TOKENIZERS[a.tokenizer](
-            a.domain, dim=a.width, kernels=a.kernels, stage_dim=a.stage_dim, rule=a.decoder
+            a.domain,
+            dim=a.width,
+            kernels=a.kernels,
+            stage_dim=a.stage_dim,
+            rule=a.decoder,
+            frames=a.folded,
+            skip=a.skip,
         )
         for patch in a.patches:
             self.tokenizer.strides(patch)  # refuses what the kernels can't make
@@ -65,7 +72,7 @@ class Emulator(Model):
             num_heads=a.heads,
             num_blocks=a.blocks,
             mlp_dim=a.mlp_dim,
-            context=a.context,
+            context=a.attended,
             causal=a.causal,
             max_turns=a.max_turns,
             layer_scale=a.layer_scale,
@@ -86,9 +93,15 @@ class Emulator(Model):
         """See `Model.change`."""
         stats = statistics(window.fields, pace=self.pace, causal=self.causal)
         normalised = stats.normalise(window.fields).to(next(self.parameters()).dtype)
-        tokens = self.tokenizer.encode(normalised, grid)
+        if self.architecture.folded > 1:
+            # One frame of tokens, whose channels are those of all frames.
+            read, last_only = normalised.flatten(1, 2).unsqueeze(1), True
+        else:
+            read = normalised
+        tokens, details = self.tokenizer.encode_with_details(read, grid)
         tokens = self.processor(tokens, grid, last_only=last_only)
-        change = self.tokenizer.decode(tokens, grid)
+        details = [detail[:, -tokens.shape[1] :] for detail in details]
+        change = self.tokenizer.decode(tokens, grid, details)
         stats = stats.last() if last_only else stats
         if self.refinement is not None:
             num, fields = change.shape[1], window.fields
@@ -96,6 +109,16 @@ class Emulator(Model):
             before = stats.change_between(earlier[:, -num:], fields[:, -num:]).to(change.dtype)
             change = self.refinement(change, normalised[:, -num:], before, window.domain)
         return change, stats
+
+    def accept(self, window: Window, *, check_finite: bool = True) -> Window:
+        """See `Model.accept`; a folded context has one length, the one that was trained."""
+        if window.num_frames < self.architecture.folded:
+            raise DomainError(
+                f"the window has {window.num_frames} frames; this model reads exactly "
+                f"{self.context} as channels. Give more, or build it with "
+                f"context={window.num_frames}, or with time='attend', which takes fewer"
+            )
+        return super().accept(window, check_finite=check_finite)
 
     def checkpoint_activations(self, enabled: bool = True) -> None:
         """Recompute the blocks in the backward pass instead of keeping what they computed."""
@@ -162,10 +185,11 @@ def build(
         tokenizer: `"csm"`, `"ckm"` or `"fixed"`.
         patches: what it will be trained for.
         size: `"nano"`, `"tiny"`, `"7m"`, `"25m"` or `"100m"`.
-        context: largest number of frames it looks back on.
-        options: single numbers that differ from the size's: `width`, `heads`, `blocks`, `mlp_dim`,
-            `stages`, `base_kernel`, `stage_dim`, `decoder`, `causal`, `max_turns`,
-            `layer_scale`, `drop_path`, `window` (swin), `mode_blocks` (afno), `refine`.
+        context: number of frames it looks back on.
+        options: what differs from the defaults: `time` (`"fold"` or `"attend"`), `width`, `heads`,
+            `blocks`, `mlp_dim`, `stages`, `base_kernel`, `stage_dim`, `skip`, `decoder`, `causal`,
+            `max_turns`, `layer_scale`, `drop_path`, `window` (swin), `mode_blocks` (afno),
+            `refine`.
     """
     architecture = design(
         processor,

@@ -93,6 +93,9 @@ class DataConfig(Section):
     """Stored frames between two frames of a window."""
     workers: Whole = 0
     """Processes that read data beside the training process."""
+    memory: Annotated[float, Field(ge=0)] = 1.0
+    """Gigabytes of frames, of each split and process, that are kept once they were read: small data
+    is read once, larger data whenever it is used."""
 
     @model_validator(mode="after")
     def _has_a_source(self) -> DataConfig:
@@ -120,7 +123,12 @@ class ModelConfig(Section):
     base_kernel: Positive | tuple[Positive, ...] | None = None
     stage_dim: Positive | None = None
     decoder: Literal["keep", "paper"] = "keep"
-    causal: bool = True
+    time: Literal["fold", "attend"] = "fold"
+    """How an emulator's context meets: as channels of one frame of tokens, or by attention."""
+    skip: bool | None = None
+    """Whether details go round the tokens; if None, where time is folded."""
+    causal: bool | None = None
+    """Where frames attend: whether to earlier ones only, and each predicts; True if None."""
     max_turns: Positive | None = None
     layer_scale: Annotated[float, Field(gt=0)] = 0.1
     drop_path: Rate = 0.0
@@ -146,7 +154,8 @@ class ModelConfig(Section):
         if self.name in PROCESSORS:
             return self
         for key, value in self.options().items():
-            if type(self).model_fields[key].default is None:
+            # Older versions wrote `causal` into every run; none but emulators read it.
+            if type(self).model_fields[key].default is None and key != "causal":
                 raise ValueError(
                     f"model.{key} is {value}, which is a number of an emulator; '{self.name}' has "
                     "its own: set model.size, or model.other.OPTION=VALUE"
@@ -196,6 +205,8 @@ class TrainConfig(Section):
     """Share of the updates whose patch grid is moved by a random offset; true for all."""
     unroll: Positive = 1
     """Steps of a short rollout; each is supervised, none has a gradient through the one before."""
+    unroll_from: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the budget from which on it is unrolled; one step before."""
     noise: Annotated[float, Field(ge=0)] = 0.0
     """Noise on the window, relative to each field's standard deviation."""
     loss: Literal["nmse", "mse", "mae"] = "nmse"
@@ -353,11 +364,24 @@ def read_file(path: str | Path) -> dict[str, Any]:
 def load_config(path: str | Path) -> RunConfig:
     """The configuration that a run wrote beside itself."""
     try:
-        return RunConfig.model_validate_json(Path(path).read_bytes())
+        return _modern(RunConfig.model_validate_json(Path(path).read_bytes()))
     except OSError as error:
         raise ConfigError(f"'{path}' can't be read: {error}") from error
     except ValidationError as error:
         raise ConfigError(f"'{path}' is not a run's configuration: {_explain(error)}") from error
+
+
+def _modern(config: RunConfig) -> RunConfig:
+    """What the settings of a run mean that an older version wrote: its emulators all attended."""
+    model = config.model
+    if "time" in model.model_fields_set:
+        return config
+    attends = model.name in PROCESSORS
+    meant = {
+        "time": "attend" if attends else model.time,
+        "causal": False if attends and model.causal is False else None,
+    }
+    return config.model_copy(update={"model": model.model_copy(update=meant)})
 
 
 def keys(kind: type[Section] = RunConfig, prefix: str = "") -> list[str]:

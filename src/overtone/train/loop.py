@@ -154,10 +154,11 @@ class Trainer:
     def _update(self, batches: Iterator[Any], recent: _Recent, interrupt: Interrupt) -> None:
         began, cpu_began = time.monotonic(), time.process_time()
         progress, train = self.progress, self.config.train
-        rate = learning_rate(self.config.optimizer, self.done)
+        done, ndim = self.done, self.model.domain.ndim
+        rate = learning_rate(self.config.optimizer, done)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        chosen = choices(train, self.model.patches, self.model.domain.ndim, progress.update)
+        chosen = choices(train, self.model.patches, ndim, progress.update, done)
         self.optimizer.zero_grad(set_to_none=True)
         loss = self._backward(batches, chosen, recent)
         norm = self._gradient_norm()

@@ -33,11 +33,19 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 
 
 def choices(
-    config: TrainConfig, patches: tuple[Patch, ...], ndim: int, update: int
+    config: TrainConfig, patches: tuple[Patch, ...], ndim: int, update: int, done: float
 ) -> list[tuple[Patch, tuple[int, ...]]]:
-    """Patch and shift of each unrolled step of an update."""
+    """Patch and shift of each unrolled step of an update.
+
+    Args:
+        config: how many steps, and what is drawn.
+        patches: to draw from.
+        ndim: number of axes.
+        update: number of the update.
+        done: share of the budget that was used before it.
+    """
     drawn = []
-    for step in range(config.unroll):
+    for step in range(config.unroll if done >= config.unroll_from else 1):
         patch = draw_patch(config.seed, update, step, patches, config.patch_weights)
         sizes = per_axis(patch, ndim, "patch")
         drawn.append((patch, draw_shift(config.seed, update, step, sizes, config.shift)))
@@ -58,7 +66,7 @@ def losses(
     Args:
         predict: the model's `predict_change`.
         window: true frames `(B, T, C, *space)`.
-        target: the frames after them, `(B, unroll, C, *space)`.
+        target: the frames after them, `(B, unroll, C, *space)`; as many are used as steps.
         chosen: patch and shift of each step.
         config: loss, noise and precision.
         causal: whether every frame of the window predicts; the last one alone otherwise.

@@ -113,7 +113,7 @@ def paper(name: str, dataset: str, size: str) -> RunConfig:
     return RunConfig(
         recipe=name,
         data=DataConfig(path=f"datasets/{folder}", coarsen=coarsen, workers=4),
-        model=ModelConfig(size=size, context=6, drop_path=0.1),
+        model=ModelConfig(size=size, context=6, time="attend", drop_path=0.1),
         optimizer=OptimizerConfig(kind="adam", lr=1e-4, weight_decay=1e-4),
         train=TrainConfig(batch=16, updates_per_patch=20_000),
         valid=ValidConfig(every=2000),

@@ -50,7 +50,7 @@ from overtone.version import machine
 PACE_WINDOWS = 64
 """Windows by which the pace of the fields is measured."""
 
-LOCAL = ("data.path", "data.workers", "train.device", "train.threads")
+LOCAL = ("data.path", "data.workers", "data.memory", "train.device", "train.threads")
 """What may differ between the ranks of a run."""
 CROWD = 64
 """Threads, or processes, that any machine can bear; more than that only four for each processor."""
@@ -318,6 +318,7 @@ def read(config: RunConfig, path: Path | str, split: str, *, horizon: int) -> We
         stride=config.data.stride,
         fields=config.data.fields,
         coarsen=config.data.coarsen,
+        keep=int(config.data.memory * 1e9),
     )
 
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 import overtone as ot
 from overtone.grid import PatchGrid
 from overtone.models.processors import PROCESSORS, Transformer
-from overtone.models.processors.attention import DropPath, Gate, ScaledLinear, attend
+from overtone.models.processors.attention import DropPath, Gate, Heads, ScaledLinear, attend
 
 
 def grid(shape=(8, 12), boundary="periodic"):
@@ -34,6 +34,26 @@ def test_attention_along_an_axis_equals_the_formula():
         qa, ka, va = (x.movedim(axis, -2) for x in (q, k, v))
         weights = (qa @ ka.transpose(-1, -2) / 8**0.5).softmax(-1)
         assert torch.allclose(result, (weights @ va).movedim(-2, axis))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_on_a_cpu_attention_is_computed_in_full_precision(dtype):
+    """Autocast or not; the result alone is rounded."""
+    q, k, v = (torch.randn(1, 9, 2, 8) for _ in range(3))
+    expected = attend(q, k, v.to(dtype).float(), 1).to(dtype)
+    assert torch.equal(attend(q, k, v.to(dtype), 1), expected)
+    with torch.autocast("cpu", dtype=dtype):
+        assert torch.equal(attend(q, k, v.to(dtype), 1), expected)
+
+
+def test_autocast_leaves_the_norm_and_rotation_of_queries_and_keys_alone():
+    heads = Heads(16, 2, scale=1.0)
+    x, rotation = torch.randn(2, 5, 16), torch.randn(5, 4, 2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        q, (k, v) = heads.queries(x, rotation), heads.keys_values(x, rotation)
+    assert (q.dtype, k.dtype, v.dtype) == (torch.float32, torch.float32, torch.bfloat16)
+    half = heads.bfloat16()
+    assert half.queries(x.bfloat16(), rotation).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("kind", PROCESSORS)

@@ -11,9 +11,14 @@ from overtone.grid import PatchGrid
 from overtone.models.tokenizers import TOKENIZERS, FixedTokenizer, KernelTokenizer, StrideTokenizer
 from overtone.models.tokenizers.modulation import overlap
 
+FRAMES = pytest.mark.parametrize("frames", [1, 3])
+"""How many are read as channels."""
 
-def make(kind, domain, kernels=(4, 4), rule="keep", dim=12, stage_dim=6):
-    return TOKENIZERS[kind](domain, dim=dim, kernels=kernels, stage_dim=stage_dim, rule=rule)
+
+def make(kind, domain, kernels=(4, 4), rule="keep", dim=12, stage_dim=6, frames=1):
+    return TOKENIZERS[kind](
+        domain, dim=dim, kernels=kernels, stage_dim=stage_dim, rule=rule, frames=frames
+    )
 
 
 @st.composite
@@ -25,29 +30,34 @@ def domains(draw):
     return ot.Domain(shape, (1.0,) * ndim, boundaries, ("u", "v"))
 
 
-@given(data=st.data(), domain=domains(), kind=st.sampled_from(["csm", "ckm"]))
+@given(
+    data=st.data(),
+    domain=domains(),
+    kind=st.sampled_from(["csm", "ckm"]),
+    frames=st.integers(1, 3),
+)
 @settings(max_examples=60)
-def test_any_grid_patch_boundary_and_shift_keep_the_grid(data, domain, kind):
+def test_any_grid_patch_boundary_and_shift_keep_the_grid(data, domain, kind, frames):
     patch = data.draw(st.tuples(*[st.sampled_from([1, 2, 3, 4, 6, 8])] * domain.ndim))
     shift = data.draw(st.tuples(*[st.integers(0, 9)] * domain.ndim))
-    tokenizer = make(kind, domain, kernels=(4, 3))
+    tokenizer = make(kind, domain, kernels=(4, 3), frames=frames)
     grid = PatchGrid.lay(domain, patch, shift)
-    fields = torch.randn(1, 2, 2, *domain.shape)
-    tokens = tokenizer.encode(fields, grid)
+    tokens = tokenizer.encode(torch.randn(1, 2, frames * 2, *domain.shape), grid)
     assert tokens.shape == (1, 2, *grid.shape, 12)
     decoded = tokenizer.decode(tokens, grid)
-    assert decoded.shape == fields.shape
+    assert decoded.shape == (1, 2, 2, *domain.shape)
     assert decoded.isfinite().all()
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])
 @pytest.mark.parametrize("boundary", ["periodic", "wall"])
 @pytest.mark.parametrize("kind", ["csm", "ckm"])
-def test_at_stride_equal_to_kernel_every_tokenizer_is_the_fixed_one(ndim, boundary, kind):
+@FRAMES
+def test_at_stride_equal_to_kernel_every_tokenizer_is_the_fixed_one(ndim, boundary, kind, frames):
     domain = ot.Domain((16, 24, 8)[:ndim], (1.0,) * ndim, boundary, ("u", "v"))
-    fixed, flexible = (make(k, domain, kernels=(4, 2)) for k in ("fixed", kind))
+    fixed, flexible = (make(k, domain, kernels=(4, 2), frames=frames) for k in ("fixed", kind))
     flexible.load_state_dict(fixed.state_dict())
-    fields = torch.randn(2, 3, 2, *domain.shape)
+    fields = torch.randn(2, 3, 2 * frames, *domain.shape)
     for shift in (0, 3):
         grid = PatchGrid.lay(domain, 8, shift)
         tokens = fixed.encode(fields, grid)
@@ -55,11 +65,12 @@ def test_at_stride_equal_to_kernel_every_tokenizer_is_the_fixed_one(ndim, bounda
         assert torch.equal(flexible.decode(tokens, grid), fixed.decode(tokens, grid))
 
 
-def test_encoding_equals_a_direct_computation_with_circular_padding():
+@FRAMES
+def test_encoding_equals_a_direct_computation_with_circular_padding(frames):
     """Each stage padded by itself, as one would write it without the spans."""
     domain = ot.Domain((24, 32), (1, 1), "periodic", ("u",))
-    tokenizer = make("csm", domain)
-    fields = torch.randn(1, 1, 1, 24, 32)
+    tokenizer = make("csm", domain, frames=frames)
+    fields = torch.randn(1, 1, frames, 24, 32)
     x = F.pad(fields[0], (1, 1, 1, 1), mode="circular")
     x = F.conv2d(x, tokenizer.encoders[0].weight, tokenizer.encoders[0].bias, stride=2)
     x = F.gelu(tokenizer.encoder_norms[0](x.movedim(1, -1))).movedim(-1, 1)
@@ -88,11 +99,12 @@ def test_single_stage_decoding_is_the_adjoint_of_encoding():
 
 @pytest.mark.parametrize("kind", ["csm", "ckm"])
 @pytest.mark.parametrize("patch", [2, 4, 8, 16])
-def test_periodic_tokenizer_commutes_with_shifts_by_whole_patches(kind, patch):
+@FRAMES
+def test_periodic_tokenizer_commutes_with_shifts_by_whole_patches(kind, patch, frames):
     domain = ot.Domain((32, 48), (1, 1), "periodic", ("u", "v"))
-    tokenizer = make(kind, domain).double()
+    tokenizer = make(kind, domain, frames=frames).double()
     grid = PatchGrid.lay(domain, patch)
-    fields = torch.randn(1, 2, 2, 32, 48, dtype=torch.float64)
+    fields = torch.randn(1, 2, 2 * frames, 32, 48, dtype=torch.float64)
     rolled = torch.roll(fields, (patch, 2 * patch), (-2, -1))
     once = tokenizer.decode(tokenizer.encode(rolled, grid), grid)
     other = tokenizer.decode(tokenizer.encode(fields, grid), grid)
@@ -100,10 +112,11 @@ def test_periodic_tokenizer_commutes_with_shifts_by_whole_patches(kind, patch):
 
 
 @pytest.mark.parametrize("kind", ["csm", "ckm"])
-def test_a_shifted_grid_equals_shifted_fields_on_a_periodic_domain(kind):
+@FRAMES
+def test_a_shifted_grid_equals_shifted_fields_on_a_periodic_domain(kind, frames):
     domain = ot.Domain((32, 48), (1, 1), "periodic", ("u",))
-    tokenizer = make(kind, domain).double()
-    fields = torch.randn(1, 1, 1, 32, 48, dtype=torch.float64)
+    tokenizer = make(kind, domain, frames=frames).double()
+    fields = torch.randn(1, 1, frames, 32, 48, dtype=torch.float64)
     shifted = PatchGrid.lay(domain, 8, (3, 5))
     plain = PatchGrid.lay(domain, 8)
     rolled = torch.roll(fields, (-3, -5), (-2, -1))
@@ -190,11 +203,12 @@ def test_cells_at_a_wall_have_as_many_taps_as_those_inside():
         assert cells.min() == interior.min()
 
 
-def test_boundaries_are_seen_at_every_patch():
-    fields = torch.zeros(1, 1, 1, 32, 32)
+@FRAMES
+def test_boundaries_are_seen_at_every_patch(frames):
+    fields = torch.zeros(1, 1, frames, 32, 32)
     for kind in ("csm", "ckm"):
         domain = ot.Domain((32, 32), (1, 1), ("periodic", "wall"), ("u",))
-        tokenizer = make(kind, domain)
+        tokenizer = make(kind, domain, frames=frames)
         for patch in (4, 8, 16):
             tokens = tokenizer.encode(fields, PatchGrid.lay(domain, patch))[0, 0]
             assert not torch.allclose(tokens[:, 0], tokens[:, 1], atol=1e-3)

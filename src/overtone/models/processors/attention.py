@@ -8,6 +8,7 @@ Queries and keys are normalised for each head (QK-norm) and rotated by their pos
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from overtone.grid import PatchGrid
 from overtone.models.processors.rope import rotate
+from overtone.ops.constants import full_precision
 
 
 class ScaledLinear(nn.Module):
@@ -65,14 +67,21 @@ class Heads(nn.Module):
             rotation: `(..., head_dim / 2, 2)`, broadcast against `x` without its last axis; None
                 where positions are in the tokens themselves.
         """
-        q = self.q_norm(self.q(x).unflatten(-1, (self.num_heads, -1)))
+        q = self._normalised(self.q(x), self.q_norm)
         return q if rotation is None else rotate(q, rotation.unsqueeze(-3))
 
     def keys_values(self, x: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor]:
         """Rotated keys, and values, each `(..., num_heads, head_dim)`; arguments as `queries`."""
-        k, v = (layer(x).unflatten(-1, (self.num_heads, -1)) for layer in (self.k, self.v))
-        k = self.k_norm(k)
+        k = self._normalised(self.k(x), self.k_norm)
+        v = self.v(x).unflatten(-1, (self.num_heads, -1))
         return k if rotation is None else rotate(k, rotation.unsqueeze(-3)), v
+
+    def _normalised(self, x: Tensor, norm: nn.LayerNorm) -> Tensor:
+        """`(..., dim)` to `(..., num_heads, head_dim)`, in the precision of the norm's weights.
+
+        On CUDA autocast does that by itself; on a CPU it would norm and rotate in half precision.
+        """
+        return norm(x.unflatten(-1, (self.num_heads, -1)).to(norm.weight.dtype))
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, axis: int, *, causal: bool = False) -> Tensor:
@@ -95,11 +104,27 @@ def attend(q: Tensor, k: Tensor, v: Tensor, axis: int, *, causal: bool = False) 
     # Axes before the attended one are batch, those behind it join the heads: no copy is needed.
     q, k, v = (x.reshape(-1, x.shape[axis], _behind(x, axis), x.shape[-1]).transpose(1, 2)
                for x in (q, k, v))  # fmt: skip
-    dtype = v.dtype
-    y = F.scaled_dot_product_attention(
-        q.to(dtype), k.to(dtype), v, attn_mask=mask, is_causal=causal and num_queries == num_keys
-    )
+    y = softmax_attention(q, k, v, mask, causal=causal and num_queries == num_keys)
     return y.transpose(1, 2)
+
+
+def softmax_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False
+) -> Tensor:
+    """Attention of `(B, heads, tokens, head_dim)`, in the precision of the values, or a better one.
+
+    On a CPU that of half precision is the slower one, backwards three times, so it is full there.
+
+    Args:
+        q, k, v: queries may be fewer than keys and values.
+        mask: which keys are seen, broadcast against `(B, heads, queries, keys)`.
+        causal: whether a query sees only the keys up to its own.
+    """
+    dtype = v.dtype
+    wide = torch.float32 if v.device.type == "cpu" and dtype.itemsize < 4 else dtype
+    with nullcontext() if wide == dtype else full_precision(v):
+        q, k, v = (x.to(wide) for x in (q, k, v))
+        return F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal).to(dtype)
 
 
 class SpatialAttention(Heads):

@@ -19,11 +19,10 @@ import math
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from overtone.grid import PatchGrid
-from overtone.models.processors.attention import Heads
+from overtone.models.processors.attention import Heads, softmax_attention
 from overtone.ops.constants import constant
 from overtone.ops.padding import take
 
@@ -107,8 +106,7 @@ class WindowAttention(Heads):
         )
         q, (k, v) = self.queries(x, rotation), self.keys_values(x, rotation)
         q, k, v = (_to_windows(part, cuts) for part in (q, k, v))
-        mask = self._mask(cuts, v)
-        y = F.scaled_dot_product_attention(q.to(v.dtype), k.to(v.dtype), v, attn_mask=mask)
+        y = softmax_attention(q, k, v, self._mask(cuts, v))
         return self.out(_from_windows(y, cuts, x.shape, self.num_heads))
 
     def _mask(self, cuts: tuple[Cut, ...], like: Tensor) -> Tensor | None:

@@ -11,6 +11,11 @@ centred on the `s` cells that are its own. Encoding reads that range and decodin
 of ranges give what a stack of stages needs: so the input is padded once, before the first stage,
 and the tokens once, before the first transposed stage. Every token and every cell has all its taps,
 nothing is lost or added at the seam, and the output is cropped to exactly the input's grid.
+
+What is finer than a token can pass it by: with `skip`, what each encoder stage but the last one has
+read joins what the decoder writes at the same places. A norm follows, so however large it is there,
+the detail that comes out stays bounded, and rollouts stay stable. Cell by cell they do not (see
+`emulator.Refinement`).
 """
 
 from __future__ import annotations
@@ -81,6 +86,8 @@ class ConvTokenizer(nn.Module):
         kernels: base kernel of each encoder stage; the decoder mirrors them.
         stage_dim: width between stages.
         rule: how the decoder's kernels meet a patch.
+        frames: number of frames F that a token reads, as channels; it writes one.
+        skip: whether details go round the tokens, from stage to stage.
     """
 
     def __init__(
@@ -91,6 +98,8 @@ class ConvTokenizer(nn.Module):
         kernels: Sequence[int],
         stage_dim: int,
         rule: DecoderRule = "keep",
+        frames: int = 1,
+        skip: bool = False,
     ):
         super().__init__()
         self.ndim = domain.ndim
@@ -99,10 +108,13 @@ class ConvTokenizer(nn.Module):
         self.rule: DecoderRule = rule
         num_fields = len(domain.fields)
         between = [stage_dim] * (len(self.kernels) - 1)
-        self.encoders = self._stages([num_fields + len(self.kinds), *between, dim])
+        self.encoders = self._stages([frames * num_fields + len(self.kinds), *between, dim])
         self.encoder_norms = nn.ModuleList(nn.LayerNorm(width) for width in between)
         self.decoders = self._stages([dim, *between, num_fields], transposed=True)
         self.decoder_norms = nn.ModuleList(nn.LayerNorm(width) for width in between)
+        self.skips = nn.ModuleList(nn.Linear(n, n, bias=False) for n in between if skip)
+        for layer in self.skips:
+            nn.init.normal_(layer.weight, std=stage_dim**-0.5)
 
     def _stages(self, widths: list[int], *, transposed: bool = False) -> nn.ModuleList:
         kernels = self.kernels[::-1] if transposed else self.kernels
@@ -133,26 +145,40 @@ class ConvTokenizer(nn.Module):
         """Tokens of every frame.
 
         Args:
-            fields: normalised fields `(B, T, C, *space)`.
+            fields: normalised fields `(B, T, F · C, *space)`.
             grid: the patch grid.
 
         Returns:
             `(B, T, *grid.shape, dim)`.
         """
-        strides = self.strides(grid.patch)
-        x = self._pad_cells(fields.flatten(0, 1), grid, strides)
+        return self.encode_with_details(fields, grid)[0]
+
+    def encode_with_details(self, fields: Tensor, grid: PatchGrid) -> tuple[Tensor, list[Tensor]]:
+        """Tokens as of `encode`, and what the stages before the last have read.
+
+        Returns:
+            Tokens, and for each of those stages `(B, T, stage_dim, *cells)`, the stage's cells of
+            the patch grid; none without `skip`.
+        """
+        strides, frames = self.strides(grid.patch), fields.shape[:2]
+        spans = self._encoder_spans(grid, strides)
+        x, details = self._pad_cells(fields.flatten(0, 1), grid, spans[0]), []
         for i, (stage, stride) in enumerate(zip(self.encoders, strides, strict=True)):
             x = stage(x, stride, self.encoder_kernel).movedim(1, -1)
             if i < len(self.encoder_norms):
                 x = F.gelu(self.encoder_norms[i](x)).movedim(-1, 1)
-        return x.unflatten(0, fields.shape[:2])
+            if i < len(self.skips):
+                cells = self._cells(grid, strides[i + 1 :])
+                details.append(_cut(x, spans[i + 1], cells).unflatten(0, frames))
+        return x.unflatten(0, frames), details
 
-    def decode(self, tokens: Tensor, grid: PatchGrid) -> Tensor:
+    def decode(self, tokens: Tensor, grid: PatchGrid, details: Sequence[Tensor] = ()) -> Tensor:
         """Fields of every frame, on exactly the domain's grid.
 
         Args:
             tokens: `(B, T, *grid.shape, dim)`.
             grid: the patch grid they were encoded on.
+            details: of the same frames, from `encode_with_details`.
 
         Returns:
             `(B, T, C, *space)`.
@@ -165,25 +191,51 @@ class ConvTokenizer(nn.Module):
         for i, (stage, stride) in enumerate(zip(self.decoders, strides, strict=True)):
             x = stage(x, stride, self.decoder_kernel)
             x = self._crop(x, self.kernels[-1 - i], stride, spans[i], spans[i + 1])
+            if i < len(self.skips):
+                x = x + self._detail(details[-1 - i], i, grid, spans[i + 1])
             if i < len(self.decoder_norms):
                 x = F.gelu(self.decoder_norms[i](x.movedim(1, -1))).movedim(-1, 1)
         return _unshift(x, grid).unflatten(0, tokens.shape[:2])
 
-    def _pad_cells(
-        self, x: Tensor, grid: PatchGrid, strides: tuple[tuple[int, ...], ...]
-    ) -> Tensor:
+    def _encoder_spans(
+        self, grid: PatchGrid, strides: tuple[tuple[int, ...], ...]
+    ) -> list[list[Span]]:
+        """What each encoder stage reads, by axis, in cells of the patch grid; last, the tokens."""
+        spans = [[(0, count) for count in grid.shape]]
+        for kernel, stride in zip(self.kernels[::-1], strides[::-1], strict=True):
+            spans.append(
+                [
+                    footprint(span, self.taps(kernel, s), s)
+                    for span, s in zip(spans[-1], stride, strict=True)
+                ]
+            )
+        return spans[::-1]
+
+    def _pad_cells(self, x: Tensor, grid: PatchGrid, read: list[Span]) -> Tensor:
         """Append the markers and take all cells that the tokens read, `(N, C + kinds, *cells)`."""
         spans = []
-        for axis, (start, count) in enumerate(zip(grid.start, grid.shape, strict=True)):
-            span = (0, count)
-            for kernel, stride in zip(self.kernels[::-1], strides[::-1], strict=True):
-                span = footprint(span, self.taps(kernel, stride[axis]), stride[axis])
+        for axis, (start, span) in enumerate(zip(grid.start, read, strict=True)):
             spans.append((span[0] + start, span[1] + start))
             x = take(x, axis + 2, spans[-1], periodic=grid.domain.periodic[axis])
         if not self.kinds:
             return x
         markers = boundary_markers(grid.domain, tuple(spans), x)
         return torch.cat([x, markers.expand(x.shape[0], *markers.shape)], dim=1)
+
+    def _cells(self, grid: PatchGrid, strides: tuple[tuple[int, ...], ...]) -> list[Span]:
+        """The cells of the patch grid, by axis, as the stage sees them that these ones follow."""
+        return [
+            (0, count * math.prod([stride[axis] for stride in strides]))
+            for axis, count in enumerate(grid.shape)
+        ]
+
+    def _detail(self, detail: Tensor, index: int, grid: PatchGrid, wanted: list[Span]) -> Tensor:
+        """What a detail adds to the decoder's stage, `(N, stage_dim, *cells)`."""
+        x = detail.flatten(0, 1)
+        x = self.skips[index](x.movedim(1, -1)).movedim(-1, 1)
+        for axis, wraps in enumerate(grid.domain.periodic):
+            x = take(x, axis + 2, wanted[axis], periodic=wraps, ghosts="edge")
+        return x
 
     def _decoder_spans(
         self, grid: PatchGrid, strides: tuple[tuple[int, ...], ...]
@@ -208,10 +260,11 @@ class ConvTokenizer(nn.Module):
         wanted: list[Span],
     ) -> Tensor:
         """Keep the wanted cells of those that a transposed stage wrote from tokens."""
-        for axis, (tokens, cells) in enumerate(zip(written, wanted, strict=True)):
-            first, _ = footprint(tokens, self.taps(kernel, stride[axis]), stride[axis])
-            x = x.narrow(axis + 2, cells[0] - first, cells[1] - cells[0])
-        return x
+        covered = [
+            footprint(span, self.taps(kernel, s), s)
+            for span, s in zip(written, stride, strict=True)
+        ]
+        return _cut(x, covered, wanted)
 
 
 MAX_KERNEL = 2**20
@@ -259,6 +312,13 @@ def sources(span: Span, kernel: int, stride: int) -> Span:
 def rms(x: Tensor, dim: tuple[int, ...] | None = None) -> Tensor:
     """Root mean square over some dimensions (all by default), kept as 1; never quite zero."""
     return x.square().mean(dim=dim, keepdim=True).clamp(min=1e-12).sqrt()
+
+
+def _cut(x: Tensor, covered: Sequence[Span], wanted: Sequence[Span]) -> Tensor:
+    """Keep the wanted ones of the cells that `(N, C, *cells)` covers along each axis."""
+    for axis, (have, want) in enumerate(zip(covered, wanted, strict=True)):
+        x = x.narrow(axis + 2, want[0] - have[0], want[1] - want[0])
+    return x
 
 
 def _unshift(x: Tensor, grid: PatchGrid) -> Tensor:
