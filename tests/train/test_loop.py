@@ -1,10 +1,12 @@
 """The loop overfits, whatever the model is made of."""
 
 import io
+import itertools
 import json
 import math
 from itertools import accumulate
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
@@ -126,6 +128,16 @@ def test_every_unrolled_step_is_counted(small, tmp_path):
     summary = load_folder(tmp_path / "run/last")[1]["training"]
     patches = [str(patch) for steps in drawn for patch, _ in steps]
     assert summary["patches"] == {name: patches.count(name) for name in ("4", "8")}
+
+
+def test_the_optimizers_step_is_part_of_the_time_spent(small, tmp_path, monkeypatch):
+    """A clock that ticks when it is looked at: before, between and after, at every update."""
+    ticks = itertools.count()
+    monkeypatch.setattr("overtone.train.loop._clocks", lambda: np.full(2, float(next(ticks))))
+    train(small(train__updates=4, valid__every=4), tmp_path / "run", console=Console(quiet=True))
+    lines = [m for m in read_journal(tmp_path / "run/metrics.jsonl") if m["kind"] == "train"]
+    assert [line["seconds"] for line in lines] == [1, 3, 5, 7]
+    assert [line["cpu_seconds"] for line in lines] == [1, 3, 5, 7]
 
 
 def test_a_flexified_model_trains_and_leaves_its_weights(small, tmp_path):

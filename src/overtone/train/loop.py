@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
@@ -91,6 +92,8 @@ class Trainer:
         self.checkpoints = Checkpoints(parts.folder, ranks, keep=config.save.keep)
         if resume is not None:
             self._restore(resume)
+        # The optimizer's step comes after all ranks have agreed on the time; it is booked next time.
+        self._unbooked = np.zeros(2)
         share = Share(train.batch, train.accumulate, ranks.rank, ranks.world)
         self.windows = Windows(
             len(parts.data),
@@ -152,7 +155,7 @@ class Trainer:
         )
 
     def _update(self, batches: Iterator[Any], recent: _Recent, interrupt: Interrupt) -> None:
-        began, cpu_began = time.monotonic(), time.process_time()
+        began = _clocks() - self._unbooked
         progress, train = self.progress, self.config.train
         done, ndim = self.done, self.model.domain.ndim
         rate = learning_rate(self.config.optimizer, done)
@@ -163,9 +166,9 @@ class Trainer:
         loss = self._backward(batches, chosen, recent)
         norm = self._gradient_norm()
         failed = not (math.isfinite(loss) and (math.isfinite(norm) or self._may_skip()))
-        seconds = progress.seconds + time.monotonic() - began
-        cpu_seconds = progress.cpu_seconds + time.process_time() - cpu_began
-        flags = [float(failed), float(interrupt.requested), seconds, cpu_seconds]
+        agreed = _clocks()
+        spent = np.array([progress.seconds, progress.cpu_seconds]) + agreed - began
+        flags = [float(failed), float(interrupt.requested), *spent]
         failed_anywhere, stop, *spent = self.parts.ranks.largest(flags)
         progress.seconds, progress.cpu_seconds = spent
         interrupt.agreed = bool(stop)
@@ -180,6 +183,7 @@ class Trainer:
             progress.flops += self.parts.flops[patch]
             progress.patches[str(patch)] += 1
         recent.add(loss, norm, rate, str(chosen[-1][0]))
+        self._unbooked = _clocks() - agreed
 
     def _backward(
         self, batches: Iterator[Any], chosen: list[tuple[Patch, tuple[int, ...]]], recent: _Recent
@@ -388,6 +392,11 @@ class _Recent:
             "cpu_seconds": progress.cpu_seconds,
             "flops": progress.flops,
         }
+
+
+def _clocks() -> np.ndarray:
+    """Seconds on the wall's clock and on this process's, each from some beginning."""
+    return np.array([time.monotonic(), time.process_time()])
 
 
 def update_flops(model: Model, config: RunConfig) -> dict[Patch, int]:
