@@ -1,7 +1,8 @@
-"""Forward and training step of one model call: CPU seconds, memory, FLOPs, share of matmul peak.
+"""Forward, training step and rollout of a model: CPU seconds, memory, FLOPs, share of matmul peak.
 
 The setting of the paper's shear flow at its smallest size: `7m`, 128x256 cells, six frames, batch
-one, patches 4, 8 and 16. Every case runs in a process of its own, so that its peak memory is its
+one, patches 4, 8 and 16; time folded, and attending as in the paper. A rollout is 40 steps of the
+cycle 4-8-16. Every case runs in a process of its own, so that its peak memory is its
 own; it includes Python and torch. FLOPs are those of matrix products, convolutions and attention,
 counted by torch on the meta device. The machine's peak is that of a 2048² float32 product,
 measured in the same process before and after.
@@ -22,6 +23,7 @@ import os
 import resource
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -34,13 +36,19 @@ from rich.progress import track
 from rich.table import Table
 
 import overtone as ot
+from overtone.models.architecture import Time
 from overtone.models.flops import call_flops
+from overtone.schedules import Patch, parse_schedule
+from overtone.train.config import OptimizerConfig
+from overtone.train.state import make_optimizer
 from overtone.version import machine
 
 DOMAIN = ot.Domain(
     (128, 256), (1.0, 2.0), "periodic", ("tracer", "pressure", "velocity_x", "velocity_z"), 0.1
 )
 FRAMES = 6
+STEPS, CYCLE = 40, "4-8-16"
+"""Length and schedule of a rollout."""
 SEED = 0
 
 
@@ -48,15 +56,27 @@ SEED = 0
 class Case:
     """What is measured."""
 
+    time: Time
     processor: str
     tokenizer: str
-    patch: int
-    mode: str  # "forward", "train" or "recompute", which is training with recomputed activations
+    schedule: str  # one patch, or a cycle to roll out
+    mode: str  # "forward", "train", "recompute" (training with recomputed activations), "rollout"
     malloc: str = "default"  # or "returning"
+
+    @property
+    def training(self) -> bool:
+        """Whether the step has a gradient."""
+        return self.mode in ("train", "recompute")
+
+    @property
+    def patches(self) -> list[Patch]:
+        """Patch of each call of the model."""
+        choose = parse_schedule(self.schedule)
+        return [choose(step).patch for step in range(STEPS if self.mode == "rollout" else 1)]
 
 
 def build(case: Case) -> ot.Emulator:
-    patches = (case.patch,) if case.tokenizer == "fixed" else (4, 8, 16)
+    patches = case.patches if case.tokenizer == "fixed" else (4, 8, 16)
     model = ot.build(
         case.processor,
         tokenizer=case.tokenizer,
@@ -64,9 +84,10 @@ def build(case: Case) -> ot.Emulator:
         size="7m",
         domain=DOMAIN,
         context=FRAMES,
+        time=case.time,
     )
     model.checkpoint_activations(case.mode == "recompute")
-    return model.train(case.mode != "forward")
+    return model.train(case.training)
 
 
 def work(case: Case, model: ot.Emulator, window: ot.Window) -> Callable[[], None]:
@@ -74,17 +95,21 @@ def work(case: Case, model: ot.Emulator, window: ot.Window) -> Callable[[], None
 
     def forward() -> None:
         with torch.no_grad():
-            model(window, patch=case.patch)
+            model(window, case.patches[0])
+
+    def roll_out() -> None:
+        for _ in ot.rollout(model, window, steps=STEPS, schedule=case.schedule):
+            pass
 
     def train() -> None:
         optimizer.zero_grad()
-        change, _ = model.predict_change(window, case.patch)
+        change, _ = model.predict_change(window, case.patches[0])
         change.square().mean().backward()
         optimizer.step()
 
-    if case.mode == "forward":
-        return forward
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    if not case.training:
+        return forward if case.mode == "forward" else roll_out
+    optimizer = make_optimizer(model, OptimizerConfig())
     return train
 
 
@@ -114,8 +139,10 @@ def measure(case: Case, repeats: int) -> dict[str, Any]:
         seconds.append(time.process_time() - began)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     peaks.append(matmul_peak())
-    training = case.mode != "forward"
-    flops = call_flops(model, DOMAIN, case.patch, frames=FRAMES, training=training)
+    flops = sum(
+        num * call_flops(model, DOMAIN, patch, frames=FRAMES, training=case.training)
+        for patch, num in Counter(case.patches).items()
+    )
     return {
         **asdict(case),
         "cpu_seconds": min(seconds),
@@ -137,7 +164,7 @@ def run_apart(case: Case, repeats: int) -> dict[str, Any]:
 
 def show(rows: list[dict[str, Any]]) -> None:
     table = Table(title="7m, 128x256, six frames, batch 1, one core")
-    labels = ("processor", "tokenizer", "patch", "mode", "malloc")
+    labels = ("time", "processor", "tokenizer", "schedule", "mode", "malloc")
     for column in (*labels, "CPU s", "GB", "GFLOP", "% of peak"):
         table.add_column(column, justify="left" if column in labels else "right")
     for row in rows:
@@ -152,11 +179,19 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 
 def cases(quick: bool) -> list[Case]:
-    processors = ("vit",) if quick else ("vit", "axial")
-    tokenizers = ("csm",) if quick else ("csm", "ckm", "fixed")
-    modes = ("forward", "train", "recompute")
-    found = [Case(*c) for c in product(processors, tokenizers, (4, 8, 16), modes)]
-    return found + [Case("vit", "csm", 4, mode, "returning") for mode in ("train", "recompute")]
+    """Folded and attending side by side for `vit` with CSM, folded alone for the others."""
+    times: tuple[Time, ...] = ("fold", "attend")
+    modes, patches = ("forward", "train", "recompute"), ("4", "8", "16")
+    found = [Case(*c) for c in product(times, ("vit",), ("csm",), patches, modes)]
+    found += [Case(time, "vit", "csm", CYCLE, "rollout") for time in times]
+    found += [
+        Case(time, "vit", "csm", "4", mode, "returning")
+        for time, mode in product(times, ("train", "recompute"))
+    ]
+    others = [*product(("vit", "axial"), ("csm", "ckm", "fixed"))][1:]
+    if not quick:
+        found += [Case("fold", *o, p, m) for o, p, m in product(others, patches, modes)]
+    return found
 
 
 def main() -> None:

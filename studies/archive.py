@@ -31,12 +31,12 @@ class Archive:
 
     Attributes:
         comparisons: name of a comparison -> its numbers.
-        rates: command, machine and, for each model whose learning rate was chosen, the rate and
+        forms: command, machine and, for each model whose form of training was chosen, the form and
             all scores; empty if none was.
     """
 
     comparisons: dict[str, Results]
-    rates: dict[str, Any] = field(default_factory=dict)
+    forms: dict[str, Any] = field(default_factory=dict)
 
     def save(self, path: str | Path) -> None:
         """Write JSON, a line for each comparison; the file is complete or absent."""
@@ -44,7 +44,7 @@ class Archive:
             f"{json.dumps(name)}:{_packed_json(results.model_dump())}"
             for name, results in self.comparisons.items()
         ]
-        head = f'{{"format":"{FORMAT}",\n"rates":{_packed_json(self.rates)},\n"comparisons":{{\n'
+        head = f'{{"format":"{FORMAT}",\n"forms":{_packed_json(self.forms)},\n"comparisons":{{\n'
         with replacing(path) as scratch:
             scratch.write_text(head + ",\n".join(lines) + "\n}}\n")
 
@@ -59,7 +59,8 @@ class Archive:
                 name: Results.model_validate(_unpacked(packed))
                 for name, packed in content["comparisons"].items()
             }
-            return cls(comparisons, content["rates"])
+            # The first studies chose learning rates alone, and called them so.
+            return cls(comparisons, content["forms"] if "forms" in content else content["rates"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"'{path}' can't be read as the numbers of a study: {error}") from error
 

@@ -1,10 +1,10 @@
-"""A study from nothing: data, learning rates, trainings, comparisons, reports.
+"""A study from nothing: data, forms of training, trainings, comparisons, reports.
 
 Every stage is skipped where its result is there already, and a training goes on from its newest
 checkpoint, so the same command resumes what was interrupted.
 
 OUT/runs/NAME           one training run for each model, shared by all studies
-OUT/STUDY/rates.json    learning rates that were chosen, with the scores they were chosen by
+OUT/STUDY/forms.json    forms of training that were chosen, with the scores they were chosen by
 OUT/STUDY/COMPARISON    request.json, results.json, samples and report.html
 RESULTS/STUDY.json      what is kept of all that for pages and cards, when all is done
 """
@@ -35,7 +35,7 @@ from overtone.version import machine
 from studies.archive import Archive, thinned
 from studies.jobs import Job, run_jobs
 from studies.study import Comparison, Study, Training
-from studies.tune import best_rate, trials
+from studies.tune import FORMS, best_form, trials
 
 REQUEST = "request.json"
 WINDOWS, BATCH = 240, 4
@@ -64,10 +64,10 @@ def reproduce(
     data = {c.data.model_dump_json(): c for c in configs.values()}
     for config in data.values():
         data_folder(config.data, console=console)
-    tuned = {t.name: t for t in study.trainings if t.rate_of == t.name}
+    tuned = {t.name: t for t in study.trainings if t.form_of == t.name}
     _train([trial for t in tuned.values() for trial in trials(t).values()], out, workers, console)
-    rates = _choose_rates(study, tuned, out, console)
-    chosen = [_with_rate(t, rates) for t in study.trainings]
+    forms = _choose_forms(study, tuned, out, console)
+    chosen = [_in_form(t, forms) for t in study.trainings]
     found = []
     for comparison in study.comparisons:
         used = {t.name: t for t in chosen if t.name in comparison.models}
@@ -76,37 +76,34 @@ def reproduce(
     if results is not None:
         pairs = zip(study.comparisons, found, strict=True)
         kept = {comparison.name: thinned(own, comparison.curves) for comparison, own in pairs}
-        Archive(kept, rates).save(Path(results) / f"{study.name}.json")
+        Archive(kept, forms).save(Path(results) / f"{study.name}.json")
     return found
 
 
-def _choose_rates(
+def _choose_forms(
     study: Study,
     tuned: Mapping[str, Training],
     out: Path,
     console: Console,
 ) -> dict[str, Any]:
-    """The best rate of each training whose trials are done, with all scores and who found them."""
-    found = {name: best_rate(training, out / "runs") for name, training in tuned.items()}
-    for name, (rate, scores) in found.items():
-        listed = ", ".join(f"{r:g}: {score:.4f}" for r, score in scores.items())
-        console.print(f"{name}: learning rate {rate:g} (validation {listed})")
+    """The best form of each training whose trials are done, with all scores and who found them."""
+    found = {name: best_form(training, out / "runs") for name, training in tuned.items()}
+    for name, (form, scores) in found.items():
+        listed = ", ".join(f"{f}: {score:.4f}" for f, score in scores.items())
+        console.print(f"{name}: {form} (validation {listed})")
     if not found:
         return {}
-    models = {
-        name: {"chosen": rate, "scores": {f"{r:g}": score for r, score in scores.items()}}
-        for name, (rate, scores) in found.items()
-    }
+    models = {name: {"chosen": form, "scores": scores} for name, (form, scores) in found.items()}
     content = {"command": _command(study), "machine": machine(), "models": models}
-    _write_json(out / study.name / "rates.json", content)
+    _write_json(out / study.name / "forms.json", content)
     return content
 
 
-def _with_rate(training: Training, rates: Mapping[str, Any]) -> Training:
-    if training.rate_of is None:
+def _in_form(training: Training, forms: Mapping[str, Any]) -> Training:
+    if training.form_of is None:
         return training
-    rate = rates["models"][training.rate_of]["chosen"]
-    return training.renamed(training.name, {"optimizer.lr": rate})
+    form = forms["models"][training.form_of]["chosen"]
+    return training.renamed(training.name, FORMS[form])
 
 
 def _train(trainings: Sequence[Training], out: Path, workers: int, console: Console) -> None:

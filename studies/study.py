@@ -28,7 +28,7 @@ class Training:
         name: its run's folder; one name, one configuration, in all studies.
         recipe: what to start from.
         changes: dotted settings.
-        rate_of: name of the training whose trials choose its learning rate, often its own; None
+        form_of: name of the training whose trials choose its form (see `tune`), often its own; None
             for the recipe's.
         label: its name in tables; models that differ in their seed alone share one.
         packaged: whether it is the model of that name that comes with the package, trained before.
@@ -37,7 +37,7 @@ class Training:
     name: str
     recipe: str
     changes: Mapping[str, Any] = field(default_factory=dict)
-    rate_of: str | None = None
+    form_of: str | None = None
     label: str = ""
     packaged: bool = False
 

@@ -7,7 +7,7 @@ each, so `fixed4`, `fixed8` and `fixed16` share the column `fixed`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from overtone.evaluate.results import ModelResult
@@ -15,9 +15,19 @@ from overtone.report.series import NextPoint, domain_of, mean, next_points
 from overtone.report.style import patch_name
 from overtone.report.summary import number
 from studies.page.blocks import PageError
-from studies.page.markdown import Column, bold, change, code, estimates, literal, lowest, table
+from studies.page.markdown import (
+    Column,
+    all_steps,
+    bold,
+    change,
+    code,
+    estimates,
+    literal,
+    lowest,
+    table,
+)
 from studies.page.sources import Options, Source, single
-from studies.page.values import OF_MODEL, written
+from studies.page.values import EVERY, OF_MODEL, measure, written
 
 RIVAL = "fixed"
 """The column that others are compared with, where there is one."""
@@ -151,6 +161,44 @@ def _validation(model: ModelResult) -> float:
     found = model.training.get("validation", {})
     score = found.get("rollout")
     return mean(list(found.get("vrmse", {}).values())) if score is None else float(score)
+
+
+def tried(sources: Sequence[Source], options: Options) -> str:
+    """What was changed, one model a row: means over all its schedules and all comparisons.
+
+    `against=MODEL` is what the others are compared with, the first one if it is not given.
+    """
+    names = sources[0].models(options.get("models"))
+    base = single(options, "against") if "against" in options else names[0]
+    if base not in names:
+        raise PageError(f"against is '{base}'; expected one of {'; '.join(names)}")
+
+    def average(name: str, quantity: str, place: str = f":{EVERY}") -> float:
+        found = [measure(source, f"{name}{place}", quantity) for source in sources]
+        return mean([e.value for seeds in found for e in seeds.values()])
+
+    def next_steps(name: str) -> float:
+        found = [s.vrmse.value for source in sources for m in source.seeds(name)
+                 for s in m.next_step]  # fmt: skip
+        return mean(found)
+
+    def error_columns(header: str, error: Callable[[str], float]) -> list[Column[str]]:
+        return [
+            Column(header, lambda name: number(error(name)), error),
+            Column("change", lambda name: change(error(name), error(base))),
+        ]
+
+    columns = [
+        Column[str]("what is changed", lambda name: name, left=True),
+        Column[str](
+            "parameters", lambda name: written(average(name, "parameters", ""), "parameters")
+        ),
+        Column[str]("updates", lambda name: written(average(name, "updates", ""), "updates")),
+        *error_columns("next step", next_steps),
+        *error_columns("10 steps", lambda name: average(name, "vrmse_10")),
+        *error_columns(all_steps(sources), lambda name: average(name, "vrmse_all")),
+    ]
+    return table(names, columns)
 
 
 def setting(sources: Sequence[Source], options: Options) -> str:

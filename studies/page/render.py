@@ -14,7 +14,7 @@ from overtone.errors import OvertoneError, suggest
 from overtone.files import replacing
 from overtone.report.series import num_seeds
 from studies.page.blocks import Block, PageError, content, fill, find_blocks, framed
-from studies.page.model_tables import next_step, setting, training
+from studies.page.model_tables import next_step, setting, training, tried
 from studies.page.rollout_tables import (
     artifacts,
     bands,
@@ -58,6 +58,7 @@ TABLES: dict[str, Kind] = {
     "physics": Kind(physics, (*CHOICE, "steps", "laws"), several=False),
     "comparison": Kind(comparison, CHOICE),
     "training": Kind(training, ("models",), pooled=False),
+    "tried": Kind(tried, ("models", "against")),
     "setting": Kind(setting, pooled=False),
 }
 

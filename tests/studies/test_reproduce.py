@@ -141,16 +141,18 @@ def test_runs_of_another_configuration_are_left_alone(study, folder, first):
     assert stamps(folder) == before
 
 
-def test_rates_are_chosen_by_trials_and_kept_with_their_scores(study, folder, first, monkeypatch):
-    monkeypatch.setattr(tune, "RATES", (1e-4, 1e-2))
+def test_forms_are_chosen_by_trials_and_kept_with_their_scores(study, folder, first, monkeypatch):
+    few = {name: tune.FORMS[name] for name in ("lr0.002", "lr0.008-unrolled")}
+    monkeypatch.setattr(tune, "FORMS", few)
     (csm, _), (comparison,) = study.trainings, study.comparisons
-    tuned = replace(csm, name="tuned", rate_of="tuned")
+    tuned = replace(csm, name="tuned", form_of="tuned")
     comparison = replace(comparison, name="tuned", models=("tuned",))
-    run(Study("rates", "a test", (tuned,), (comparison,)), folder)
-    kept = Archive.load(folder / "results" / "rates.json").rates["models"]["tuned"]
-    assert kept["chosen"] == min((1e-4, 1e-2), key=lambda rate: kept["scores"][f"{rate:g}"])
+    run(Study("forms", "a test", (tuned,), (comparison,)), folder)
+    kept = Archive.load(folder / "results" / "forms.json").forms["models"]["tuned"]
+    assert kept["chosen"] == min(few, key=lambda form: kept["scores"][form])
     trained = json.loads((folder / "out" / "runs" / "tuned" / "config.json").read_text())
-    assert trained["optimizer"]["lr"] == kept["chosen"]
+    assert trained["optimizer"]["lr"] == few[kept["chosen"]]["optimizer.lr"]
+    assert trained["train"]["unroll"] == few[kept["chosen"]]["train.unroll"]
 
 
 def test_a_packaged_model_is_taken_as_it_is(folder, monkeypatch):

@@ -141,7 +141,7 @@ class Network(Baseline):
         self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """See `Model.change`."""
-        stats = statistics(window.fields, pace=self.pace).last()
+        stats = statistics(window.fields, pace=self.pace, causal=False).last()
         dtype = next(p.dtype for p in self.parameters() if p.is_floating_point())
         fields = stats.normalise(window.fields).to(dtype).flatten(1, 2)
         return self.call_network(fields, grid).unsqueeze(1), stats

@@ -56,7 +56,9 @@ class Persistence(Baseline):
         self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """No change."""
-        return torch.zeros_like(window.fields[:, -1:]), statistics(window.fields).last()
+        return torch.zeros_like(window.fields[:, -1:]), statistics(
+            window.fields, causal=False
+        ).last()
 
 
 class Extrapolation(Baseline):
@@ -79,7 +81,7 @@ class Extrapolation(Baseline):
         self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """The last change again."""
-        stats = statistics(window.fields).last()
+        stats = statistics(window.fields, causal=False).last()
         before, last = window.fields[:, -2:-1], window.fields[:, -1:]
         return stats.change_between(before, last), stats
 
@@ -128,7 +130,7 @@ class CoarseSolver(Baseline):
         self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """The change that the solver computes."""
-        stats = statistics(window.fields).last()
+        stats = statistics(window.fields, causal=False).last()
         following = self.next_frame(window, grid)
         return stats.change_between(window.fields[:, -1:], following[:, None]), stats
 

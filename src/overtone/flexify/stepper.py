@@ -113,7 +113,7 @@ class FlexibleStepper(Model):
         """See `Model.change`."""
         if self.predicts == "frame":
             frame = self._call(window.fields, grid)
-            stats = statistics(window.fields).last()
+            stats = statistics(window.fields, causal=False).last()
             return stats.change_between(window.fields[:, -1:], frame.unsqueeze(1)), stats
         # One prediction, after the last frame: it may know the whole context.
         stats = statistics(window.fields, pace=self.pace, causal=False)

@@ -223,13 +223,13 @@ def design(
         context=context,
         **numbers,
         kernels=_kernels(trained, options),
-        # Detail passes the stages of a folded model, and they read all frames: both want width.
+        # The stages of a folded model read all frames, which wants width.
         stage_dim=options.get(
             "stage_dim", max(numbers["width"] * (8 if time == "fold" else 3) // 12, 1)
         ),
         decoder=options.get("decoder", "keep"),
         time=time,
-        skip=options.get("skip", time == "fold"),
+        skip=options.get("skip", False),
         causal=options.get("causal", time == "attend"),
         # Half a turn per 16 cells of the longest axis: finer places are the tokenizer's business.
         max_turns=options.get("max_turns", max(16, math.ceil(max(domain.shape) / 16))),

@@ -126,7 +126,7 @@ class ModelConfig(Section):
     time: Literal["fold", "attend"] = "fold"
     """How an emulator's context meets: as channels of one frame of tokens, or by attention."""
     skip: bool | None = None
-    """Whether details go round the tokens; if None, where time is folded."""
+    """Whether details go round the tokens, from the encoder's stages to the decoder's."""
     causal: bool | None = None
     """Where frames attend: whether to earlier ones only, and each predicts; True if None."""
     max_turns: Positive | None = None

@@ -92,7 +92,7 @@ class Trainer:
         self.checkpoints = Checkpoints(parts.folder, ranks, keep=config.save.keep)
         if resume is not None:
             self._restore(resume)
-        # The optimizer's step comes after all ranks have agreed on the time; it is booked next time.
+        # The optimizer's step comes after all ranks have agreed on the time: it is booked later.
         self._unbooked = np.zeros(2)
         share = Share(train.batch, train.accumulate, ranks.rank, ranks.world)
         self.windows = Windows(

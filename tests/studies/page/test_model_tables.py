@@ -1,5 +1,6 @@
 """Next-step errors by patch, and how the numbers came about."""
 
+import numpy as np
 import pytest
 
 from studies.page.blocks import PageError
@@ -52,6 +53,24 @@ def test_another_rival_and_several_comparisons(render, cells, make_comparison, m
     assert {row[-1] for row in rows} == {"−50 %"}
     with pytest.raises(PageError, match="against is 'c'; expected one of b; a"):
         render(f"next-step {NAME} models=b,a against=c")
+
+
+def test_what_was_tried_is_a_row_each_and_averaged(render, cells, make_comparison, make_trained):
+    """Over schedules, patches and comparisons; the lowest of a column is bold."""
+    one = make_comparison([make_trained("as it was"), make_trained("wider", factor=0.5)])
+    two = make_comparison([make_trained("as it was", factor=3), make_trained("wider", factor=0.5)])
+    shown = {"shear_flow_mini": one, "shear_flow_mini_axial": two}
+    text = render(f"tried {NAME} shear-flow-mini-axial", **shown)
+    header, first, second = cells(text)
+    assert header[0] == "what is changed"
+    assert [first[i] for i in (4, 6, 8)] == ["0.0 %"] * 3
+    assert [second[i] for i in (4, 6, 8)] == ["−75 %"] * 3
+    models = [m for results in (one, two) for m in results.models if m.name == "as it was"]
+    expected = np.mean([run.vrmse_10.value for model in models for run in model.runs])
+    assert float(first[5]) == pytest.approx(expected, rel=5e-3)
+    assert cells(text, bold=True)[2][3].startswith("**")
+    with pytest.raises(PageError, match="against is 'c'; expected one of as it was; wider"):
+        render(f"tried {NAME} against=c", shear_flow_mini=one)
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ class CViT(Model):
                 f"a fixed tokenizer of patch {short_patch(a.base_patch)} can't make patch "
                 f"{short_patch(grid.patch)}; build with tokenizer='ckm' for more than one patch"
             )
-        stats = statistics(window.fields, pace=self.pace).last()
+        stats = statistics(window.fields, pace=self.pace, causal=False).last()
         normalised = stats.normalise(window.fields).to(self.decoder.latents.dtype)
         return self.encoder(normalised, grid), stats
 

@@ -13,9 +13,9 @@ and the tokens once, before the first transposed stage. Every token and every ce
 nothing is lost or added at the seam, and the output is cropped to exactly the input's grid.
 
 What is finer than a token can pass it by: with `skip`, what each encoder stage but the last one has
-read joins what the decoder writes at the same places. A norm follows, so however large it is there,
-the detail that comes out stays bounded, and rollouts stay stable. Cell by cell they do not (see
-`emulator.Refinement`).
+read joins what the decoder writes at the same places. A norm follows, so that the detail of a step
+stays bounded. The next step is better by it; long rollouts are not, since what passes by learns to
+carry on whatever is there, the model's own errors among it.
 """
 
 from __future__ import annotations

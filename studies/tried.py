@@ -1,0 +1,91 @@
+"""What was tried to make folded models better: short trainings, judged on the validation split.
+
+Every row is one training of the same minutes of a processor, with one thing changed. What pays is
+what the recipes do; the page of results shows the whole table, also what did not pay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from studies.study import Comparison, Study, Training
+
+MINUTES = 2.0
+BASE: dict[str, Any] = {
+    "model.time": "fold",
+    "model.context": 8,
+    "model.skip": False,
+    "model.unit": "pace",
+    "optimizer.lr": 4e-3,
+    "train.shift": 0.5,
+    "train.unroll": 1,
+    "train.unroll_from": 0.0,
+    "train.patch_weights": None,
+    "train.updates": 1_000_000,
+    "train.max_cpu_minutes": MINUTES,
+    "valid.rollout_steps": 40,
+    "valid.every": 1_000_000,
+    "save.every": 1_000_000,
+    "data.workers": 0,
+}
+"""Where the changes start from."""
+UNROLLED = {"train.unroll": 4, "train.unroll_from": 0.6}
+FNO = {"model.name": "fno", "model.size": "mini"}
+STABILITY: dict[str, dict[str, Any]] = {
+    "as it was": {},
+    "unit: the context's change": {"model.unit": "context"},
+    "unrolled": UNROLLED,
+    "details between stages": {"model.skip": True},
+    "details between stages, unrolled": {"model.skip": True, **UNROLLED},
+    "refined by convolutions": {"model.refine": 32},
+    "refined by convolutions, unrolled": {"model.refine": 32, **UNROLLED},
+    "noise": {"train.noise": 0.01},
+    "4 frames, unrolled": {"model.context": 4, **UNROLLED},
+    "fno": FNO,
+    "fno, unrolled": {**FNO, **UNROLLED},
+}
+"""What is changed -> settings: for each system, as rollouts depend on it."""
+LEARNING: dict[str, dict[str, Any]] = {
+    "attending, 4 frames": {"model.time": "attend", "model.context": 4},
+    "12 frames": {"model.context": 12},
+    "rate 0.008": {"optimizer.lr": 8e-3},
+    "batch 8": {"train.batch": 8},
+    "3 blocks": {"model.blocks": 3},
+    "width 64": {"model.width": 64, "model.heads": 2, "model.mlp_dim": 216, "model.stage_dim": 64},
+    "narrow stages": {"model.stage_dim": 24},
+    "kernel 32": {"model.base_kernel": 32},
+    "averaged weights": {"optimizer.ema": 0.995},
+    "coarse patches more often": {"train.patch_weights": [1, 1, 2]},
+    "no shifts": {"train.shift": 0.0},
+    "all shifted": {"train.shift": 1.0},
+}
+"""How fast a model learns: for shear flow alone."""
+OF_EMULATORS = ("model.time", "model.skip")
+SCHEDULES = ("4", "16", "4-8-16", "4+shift", "16+shift", "4-8-16+shift")
+STARTS = {"shear-flow-mini": (12, 24), "rayleigh-benard-mini": (12, 32)}
+"""Recipe -> first frames of the longest context."""
+TRIED = {"shear-flow-mini": {**STABILITY, **LEARNING}, "rayleigh-benard-mini": STABILITY}
+"""Recipe -> what is changed -> settings."""
+
+
+def tried(recipe: str) -> Study:
+    """The study of one system."""
+    name = f"{recipe}-tried"
+    own = tuple(
+        Training(f"{name}-{place:02d}", recipe, _settings(changes), label=label)
+        for place, (label, changes) in enumerate(TRIED[recipe].items())
+    )
+    comparisons = tuple(
+        Comparison(f"{name}-{start}", tuple(t.name for t in own), SCHEDULES, start=start,
+                   split="valid")
+        for start in STARTS[recipe]
+    )  # fmt: skip
+    about = "what was tried, one thing at a time, on the validation split of "
+    return Study(name, about + recipe.removesuffix("-mini"), own, comparisons)
+
+
+def _settings(changes: dict[str, Any]) -> dict[str, Any]:
+    settings = {**BASE, **changes}
+    if "model.name" in changes:
+        return {key: value for key, value in settings.items() if key not in OF_EMULATORS}
+    return settings
