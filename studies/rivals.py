@@ -34,7 +34,7 @@ class System:
 
 
 SYSTEMS = (
-    System("shear-flow-mini", DEVELOPED - 4),
+    System("shear-flow-mini", DEVELOPED - CONTEXT),
     System("rayleigh-benard-mini", 12),
     System("turbulent-radiative-layer-2d-mini", 12),
     System("kuramoto-sivashinsky-mini", 40),

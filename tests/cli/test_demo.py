@@ -38,7 +38,7 @@ def overtone(overtone, monkeypatch, tmp_path):
     monkeypatch.setattr(storage, "PACKAGED", tmp_path / "weights")
     monkeypatch.setattr(demo, "recipe", lambda name: change(recipe(name), SMALL))
     monkeypatch.setattr(html, "drawings", lambda *_: ())  # they take long, and have their tests
-    monkeypatch.setattr(demo, "DEVELOPED", 1)
+    monkeypatch.setattr(demo, "DEVELOPED", 3)
     monkeypatch.setattr(demo, "WINDOWS", 2)
     fields = ("tracer", "pressure", "velocity_x", "velocity_z")
     domain = ot.Domain((32, 32), (1.0, 2.0), "periodic", fields, 0.1)

@@ -62,7 +62,8 @@ def run(out: Path, *, steps: int, flows: int, seed: int) -> None:
     require_writable(out)
     candidates = [packaged(name) for name in MODELS]
     context = max(candidate.model.context for candidate in candidates)
-    wanted = unseen_data(flows=flows, frames=DEVELOPED + context + steps, seed=seed)
+    start = DEVELOPED - context
+    wanted = unseen_data(flows=flows, frames=DEVELOPED + steps, seed=seed)
     data = data_folder(wanted, console=console)
     command = f"overtone demo --steps {steps} --flows {flows} --seed {seed}"
     results, samples = evaluate_into(
@@ -73,14 +74,14 @@ def run(out: Path, *, steps: int, flows: int, seed: int) -> None:
         notes=False,  # each model follows those schedules that it can
         schedules=SCHEDULES,
         steps=steps,
-        start=DEVELOPED,
+        start=start,
         stride=candidates[0].trained_on("stride"),
         coarsen=candidates[0].trained_on("coarsen"),
         windows=WINDOWS,
         command=command,
     )
     picture = _draw(results, samples, folder.file(PICTURE))
-    _tell(console, out / PAGE, picture, f"{data} --start {DEVELOPED} --steps {steps}")
+    _tell(console, out / PAGE, picture, f"{data} --start {start} --steps {steps}")
 
 
 def packaged(name: str) -> Candidate:

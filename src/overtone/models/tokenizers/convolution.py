@@ -112,9 +112,10 @@ class ConvTokenizer(nn.Module):
         self.encoder_norms = nn.ModuleList(nn.LayerNorm(width) for width in between)
         self.decoders = self._stages([dim, *between, num_fields], transposed=True)
         self.decoder_norms = nn.ModuleList(nn.LayerNorm(width) for width in between)
-        self.skips = nn.ModuleList(nn.Linear(n, n, bias=False) for n in between if skip)
-        for layer in self.skips:
+        skips = [nn.Linear(n, n, bias=False) for n in between if skip]
+        for layer in skips:
             nn.init.normal_(layer.weight, std=stage_dim**-0.5)
+        self.skips = nn.ModuleList(skips)
 
     def _stages(self, widths: list[int], *, transposed: bool = False) -> nn.ModuleList:
         kernels = self.kernels[::-1] if transposed else self.kernels
