@@ -31,7 +31,8 @@ MODELS = {
 }
 """Study -> the models of it that are packaged."""
 
-START, STEPS = 8, 10
+FIRST, STEPS = 12, 10
+"""First frame that the proof predicts, and how many."""
 MAX_CHANGE = 0.01
 """Largest relative change of an error that half precision may make."""
 
@@ -70,20 +71,20 @@ def prove(model: Path | str, config: RunConfig) -> dict[str, Any]:
         config: of its training, which says how its data is made.
     """
     candidate = load_candidate(model)
-    made = proof_data(config)
+    made, start = proof_data(config), FIRST - candidate.model.context
     results, _ = evaluate(
         [candidate],
         data_folder(config.data.model_copy(update={"generate": made})),
         schedules=["-".join(map(str, candidate.model.patches))],
         steps=STEPS,
-        start=START,
+        start=start,
         windows=8,
         coarsen=config.data.coarsen,
     )
     (found,) = results.models
     errors = {f"next step, {step.patch}": step.vrmse.value for step in found.next_step}
     errors |= {f"rollout, {run.schedule}": run.vrmse_all.value for run in found.runs}
-    return {"data": made.model_dump(mode="json"), "start": START, "steps": STEPS, "vrmse": errors}
+    return {"data": made.model_dump(mode="json"), "start": start, "steps": STEPS, "vrmse": errors}
 
 
 def proof_data(config: RunConfig) -> GenerateConfig:

@@ -6,6 +6,7 @@ what the recipes do; the page of results shows the whole table, also what did no
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from studies.study import Comparison, Study, Training
@@ -39,22 +40,16 @@ STABILITY: dict[str, dict[str, Any]] = {
     "details between stages, unrolled": {"model.skip": True, **UNROLLED},
     "refined by convolutions": {"model.refine": 32},
     "refined by convolutions, unrolled": {"model.refine": 32, **UNROLLED},
-    "noise": {"train.noise": 0.01},
-    "4 frames, unrolled": {"model.context": 4, **UNROLLED},
     "fno": FNO,
     "fno, unrolled": {**FNO, **UNROLLED},
 }
 """What is changed -> settings: for each system, as rollouts depend on it."""
 LEARNING: dict[str, dict[str, Any]] = {
     "attending, 4 frames": {"model.time": "attend", "model.context": 4},
+    "4 frames": {"model.context": 4},
     "12 frames": {"model.context": 12},
     "rate 0.008": {"optimizer.lr": 8e-3},
-    "batch 8": {"train.batch": 8},
     "3 blocks": {"model.blocks": 3},
-    "width 64": {"model.width": 64, "model.heads": 2, "model.mlp_dim": 216, "model.stage_dim": 64},
-    "narrow stages": {"model.stage_dim": 24},
-    "kernel 32": {"model.base_kernel": 32},
-    "averaged weights": {"optimizer.ema": 0.995},
     "coarse patches more often": {"train.patch_weights": [1, 1, 2]},
     "no shifts": {"train.shift": 0.0},
     "all shifted": {"train.shift": 1.0},
@@ -72,8 +67,8 @@ def tried(recipe: str) -> Study:
     """The study of one system."""
     name = f"{recipe}-tried"
     own = tuple(
-        Training(f"{name}-{place:02d}", recipe, _settings(changes), label=label)
-        for place, (label, changes) in enumerate(TRIED[recipe].items())
+        Training(f"{name}-{_slug(label)}", recipe, _settings(changes), label=label)
+        for label, changes in TRIED[recipe].items()
     )
     comparisons = tuple(
         Comparison(f"{name}-{start}", tuple(t.name for t in own), SCHEDULES, start=start,
@@ -82,6 +77,10 @@ def tried(recipe: str) -> Study:
     )  # fmt: skip
     about = "what was tried, one thing at a time, on the validation split of "
     return Study(name, about + recipe.removesuffix("-mini"), own, comparisons)
+
+
+def _slug(label: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", label)
 
 
 def _settings(changes: dict[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,6 @@ from overtone.evaluate.candidates import used_patches
 from overtone.models.storage import pretrained_names
 from overtone.schedules import parse_schedule
 from studies.catalogue import FIXED, STUDIES, find_study
-from studies.rivals import BUDGETS, SYSTEMS
-from studies.tried import STARTS
 
 ALL = [training for study in STUDIES.values() for training in study.trainings]
 
@@ -74,32 +72,6 @@ def test_forms_are_chosen_by_trainings_of_the_same_study():
     for study in STUDIES.values():
         chosen_by = {training.form_of for training in study.trainings} - {None}
         assert chosen_by <= {training.name for training in study.trainings}
-
-
-@pytest.mark.parametrize("minutes", BUDGETS)
-@pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.recipe)
-def test_all_rivals_have_the_same_budget_data_and_choice(system, minutes):
-    study = STUDIES[f"{system.recipe}-rivals-{minutes}"]
-    (comparison,) = study.comparisons
-    own = [training for training in study.trainings if training.name in comparison.models]
-    budgets = {
-        (c.num_updates, c.train.batch, c.train.max_cpu_minutes, str(c.data), str(c.valid))
-        for c in (training.config() for training in own)
-    }
-    assert len(own) > 10
-    assert {minutes} == {t.config().train.max_cpu_minutes for t in own}
-    assert len(budgets) == 1
-    assert all(t.form_of is not None and t.form_of.endswith("-2") for t in own)
-
-
-def test_what_was_tried_differs_in_what_its_row_says():
-    for study in (STUDIES[f"{recipe}-tried"] for recipe in STARTS):
-        first, *others = (training.config() for training in study.trainings)
-        assert len(others) >= 10
-        for config in others:
-            assert config.data == first.data
-            assert config.train.max_cpu_minutes == first.train.max_cpu_minutes
-        assert all(comparison.split == "valid" for comparison in study.comparisons)
 
 
 def test_an_unknown_study_is_named():

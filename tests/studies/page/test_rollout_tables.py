@@ -87,9 +87,9 @@ def test_models_are_compared_in_order(render, cells, make_comparison, make_train
         make_trained("bad", 0, ["4"], factor=0.01, blow_up=3),
         make_trained("csm", 0, ["16", "4-8-16"]),
     ]
-    name = "shear-flow-mini-baselines-windows"
+    name = "shear-flow-mini-rivals-2"
     header, *rows = cells(
-        render(f"comparison {name}", shear_flow_mini_baselines_windows=make_comparison(models))
+        render(f"comparison {name}", shear_flow_mini_rivals_2=make_comparison(models))
     )
     assert header[:5] == ["model", "parameters", "updates", "minutes", "next step"]
     assert [row[0] for row in rows] == ["unet", "csm, `4-8-16`", "csm, `16`", "bad, `4`"]

@@ -1,0 +1,45 @@
+"""Fair by construction: what all rivals share."""
+
+import pytest
+
+from studies.rivals import BUDGETS, SYSTEMS, rivals
+from studies.tune import FORMS, trials
+
+CASES = pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.recipe)
+
+
+def compared(study):
+    (comparison,) = study.comparisons
+    return [training for training in study.trainings if training.name in comparison.models]
+
+
+@pytest.mark.parametrize("minutes", BUDGETS)
+@CASES
+def test_all_rivals_have_the_same_budget_data_and_validation(system, minutes):
+    own = compared(rivals(system, minutes))
+    configs = [training.config() for training in own]
+    alike = {(c.num_updates, c.train.batch, str(c.data), str(c.valid)) for c in configs}
+    assert len(own) > 10
+    assert {c.train.max_cpu_minutes for c in configs} == {minutes}
+    assert len(alike) == 1
+
+
+@pytest.mark.parametrize("minutes", BUDGETS)
+@CASES
+def test_the_form_of_each_is_chosen_once_by_trials_of_its_own_kind(system, minutes):
+    study = rivals(system, minutes)
+    by_name = {training.name: training for training in study.trainings}
+    for training in compared(study):
+        chooser = by_name[training.form_of]
+        assert chooser.label == training.label
+        lengths = {t.config().train.max_cpu_minutes for t in trials(chooser).values()}
+        assert lengths == {BUDGETS[0] / 4}
+        assert len(trials(chooser)) == len(FORMS)
+
+
+@CASES
+def test_only_attending_models_have_another_context(system):
+    for training in compared(rivals(system, 2)):
+        attends = training.label.endswith("attending")
+        assert training.config().model.context == (4 if attends else 8)
+        assert (training.config().model.time == "attend") == attends
