@@ -72,10 +72,10 @@ PICTURES = (
         SHEAR,
         rollout_dial,
         {
-            "fixed4": ("4",),
+            "fixed4": ("4", "4+shift"),
             "fixed8": ("8", "8+shift"),
             **FEW,
-            "csm": (*FEW["csm"], "4", "8", "8+shift"),
+            "csm": (*FEW["csm"], "4", "4+shift", "8", "8+shift"),
         },
     ),
 )
