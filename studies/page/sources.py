@@ -63,9 +63,17 @@ class Source:
         pairs = [(model, name) for model in models for name in wanted]
         return [found[pair] for pair in pairs if pair in found]
 
+    def split(self, operand: str) -> tuple[str, str]:
+        """Model, and what is behind its colon; both may have colons themselves."""
+        for name in sorted(self.models(None), key=len, reverse=True):
+            if operand == name or operand.startswith(f"{name}:"):
+                return name, operand[len(name) + 1 :]
+        model, _, rest = operand.partition(":")
+        return model, rest
+
     def rollout(self, operand: str) -> Series:
         """A rollout by `MODEL:SCHEDULE`."""
-        model, _, schedule = operand.partition(":")
+        model, schedule = self.split(operand)
         own = self.chosen({"models": (model,)})
         for s in own:
             if s.schedule == schedule:

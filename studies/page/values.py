@@ -87,7 +87,7 @@ def measure(source: Source, operand: str, quantity: str) -> Seeds:
         operand: `MODEL`, `MODEL:SCHEDULE`, `MODEL:*` or `MODEL:PATCH`, as the quantity needs.
         quantity: see the module's table.
     """
-    model, _, rest = operand.partition(":")
+    model, rest = source.split(operand)
     seeds = source.seeds(model)
     if quantity in OF_MODEL:
         return {m.seed: OF_MODEL[quantity](m) for m in seeds}

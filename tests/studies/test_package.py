@@ -46,8 +46,8 @@ def test_the_card_tells_the_evaluations_numbers(trained, tmp_path):
         assert f"| {step.patch} | {step.vrmse.value:#.3g}" in text
     assert "kuramoto-sivashinsky-mini" in text
     assert "4 of 16 frames" in text
-    assert config.train.shift == 1
-    assert "shifted at random in 100 % of them" in text
+    assert config.train.shift == 0.5
+    assert "shifted at random in 50 % of them" in text
     lines = (tmp_path / "weights" / "waves" / "metrics.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["update"] == 6
 

@@ -84,8 +84,8 @@ def test_flops_of_an_update_are_those_of_its_batch():
     config = recipe("kuramoto-sivashinsky-mini")
     domain = ot.Domain((64,), (1.0,), "periodic", ("u",), 0.1)
     model = make_model(config.model, domain)
-    whole = call_flops(model, domain, 8, frames=4, batch=config.train.batch, training=True)
-    assert update_flops(model, config)[8] == whole
+    options = {"frames": config.model.context, "batch": config.train.batch, "training": True}
+    assert update_flops(model, config)[8] == call_flops(model, domain, 8, **options)
 
 
 @pytest.mark.parametrize(

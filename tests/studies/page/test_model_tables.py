@@ -57,8 +57,10 @@ def test_another_rival_and_several_comparisons(render, cells, make_comparison, m
 
 def test_what_was_tried_is_a_row_each_and_averaged(render, cells, make_comparison, make_trained):
     """Over schedules, patches and comparisons; the lowest of a column is bold."""
-    one = make_comparison([make_trained("as it was"), make_trained("wider", factor=0.5)])
-    two = make_comparison([make_trained("as it was", factor=3), make_trained("wider", factor=0.5)])
+    one = make_comparison([make_trained("as it was"), make_trained("width: 96", factor=0.5)])
+    two = make_comparison(
+        [make_trained("as it was", factor=3), make_trained("width: 96", factor=0.5)]
+    )
     shown = {"shear_flow_mini": one, "shear_flow_mini_axial": two}
     text = render(f"tried {NAME} shear-flow-mini-axial", **shown)
     header, first, second = cells(text)
@@ -69,7 +71,7 @@ def test_what_was_tried_is_a_row_each_and_averaged(render, cells, make_compariso
     expected = np.mean([run.vrmse_10.value for model in models for run in model.runs])
     assert float(first[5]) == pytest.approx(expected, rel=5e-3)
     assert cells(text, bold=True)[2][3].startswith("**")
-    with pytest.raises(PageError, match="against is 'c'; expected one of as it was; wider"):
+    with pytest.raises(PageError, match="against is 'c'; expected one of as it was; width: 96"):
         render(f"tried {NAME} against=c", shear_flow_mini=one)
 
 
