@@ -204,7 +204,7 @@ def main() -> None:
     rows = [run_apart(c, repeats) for c in track(cases(options.quick), description="measuring")]
     show(rows)
     content = {
-        "command": "python benchmarks/step.py",
+        "command": "python benchmarks/step.py" + (" --quick" if options.quick else ""),
         "seed": SEED,
         "config": {"size": "7m", "shape": DOMAIN.shape, "frames": FRAMES, "batch": 1, "threads": 1},
         "machine": machine(),
