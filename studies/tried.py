@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from studies.study import Comparison, Study, Training
+from studies.tune import UNROLLED
 
 MINUTES = 2.0
 BASE: dict[str, Any] = {
@@ -30,7 +31,6 @@ BASE: dict[str, Any] = {
     "data.workers": 0,
 }
 """Where the changes start from."""
-UNROLLED = {"train.unroll": 4, "train.unroll_from": 0.6}
 FNO = {"model.name": "fno", "model.size": "mini"}
 STABILITY: dict[str, dict[str, Any]] = {
     "as it was": {},

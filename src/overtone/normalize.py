@@ -137,7 +137,7 @@ def _of_all(fields: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _mean_square(fields: Tensor) -> Tensor:
-    """Of each frame, `(B, T, C, *space)` to `(B, T, C)`; a norm needs no memory for the squares."""
+    """Mean square of each frame, `(B, T, C)`; a norm needs no memory for the squares."""
     cells = fields.flatten(3)
     return torch.linalg.vector_norm(cells, dim=-1).square() / cells.shape[-1]
 
