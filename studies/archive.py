@@ -20,7 +20,7 @@ from overtone.files import replacing
 
 FORMAT = "overtone-study-1"
 DIGITS = 5
-BULKY = ("spectra", "cell")
+BULKY = ("spectra", "axis_spectra", "cell")
 """Further fields of a rollout that are long and left out; curves are known by what they hold."""
 _COLUMNS = tuple(Estimate.model_fields)
 

@@ -29,6 +29,8 @@ FIXED = ("fixed4", "fixed8", "fixed16")
 SHEAR = "shear-flow-mini"
 START = DEVELOPED - 8
 """Where a folded model's context begins on shear flow."""
+GRID_MINUTES = 15.0
+"""Processor time of a fixed model on the paper's grid."""
 SHORT = 200
 """Updates per patch of trainings that answer side questions."""
 FORMER: dict[str, Any] = {
@@ -60,6 +62,8 @@ PAIRS = ("16", "16+shift", "4-8-16", "4-8-16+shift")
 """The coarsest patch and the cycle, without shifts and with them."""
 TELLING = ("4", *PAIRS)
 SEAMS = (*PAIRS, "8+shift", "4")
+LATE = ("vrmse", "energy", "physics")
+"""Curves by which a long rollout is judged."""
 DRAWN = ("vrmse", "excess", "spectra")
 """Curves of the comparison that the page of results draws."""
 
@@ -169,6 +173,54 @@ def _seams() -> Study:
     return Study(name, "seams where the grid lies, of packaged models", own, (comparison,))
 
 
+def _long() -> Study:
+    """Packaged models five times as far as they are compared elsewhere, from unseen starts."""
+    unseen = {
+        "data.generate.steps": 240,
+        "data.generate.trajectories": 16,
+        "data.generate.seed": 1,
+        "data.generate.splits": [0.25, 0.25, 0.5],
+    }
+    packaged = (*models(SHEAR, ("csm", "fixed16")), *models("rayleigh-benard-mini", ("csm",)))
+    own = tuple(replace(t, packaged=True) for t in packaged)
+    comparisons = tuple(
+        Comparison(name, names(members), MAIN, steps=200, start=start, data=unseen, curves=LATE)
+        for name, members, start in (
+            ("long-shear-flow", own[:2], START),
+            ("long-rayleigh-benard", own[2:], 12),
+        )
+    )
+    return Study("long", "rollouts of 200 steps of packaged models", own, comparisons)
+
+
+def _paper_grid() -> Study:
+    """Shear flow on the paper's grid; one flexible model gets the minutes of three fixed ones."""
+    name = "shear-flow-128x256"
+    grid: dict[str, Any] = {
+        "data__generate__grid": [128, 256],
+        "data__generate__settings": {"reynolds": 1e4},
+        "data__generate__trajectories": 40,
+        "data__coarsen": 1,
+        "data__workers": 0,
+        "data__memory": 1.2,
+        "model__size": "7m",
+        "model__blocks": 6,
+        "train__updates": 1_000_000,
+        "valid__every": 1_000_000,
+        "save__every": 200,
+    }
+    own: tuple[Training, ...] = ()
+    for kind, minutes in (("csm", 3 * GRID_MINUTES), *((fixed, GRID_MINUTES) for fixed in FIXED)):
+        # A patch of 4 costs twenty times one of 16 here, so it is drawn less often.
+        drawn = {"train__patch_weights": [1, 2, 4]} if kind == "csm" else {}
+        budget = {"train__max_cpu_minutes": minutes, **drawn}
+        own += models(SHEAR, (kind,), suffix="-128x256", **budget, **grid)
+    curves = ("vrmse", "axis_spectra", "seams")
+    about = "one flexible model against three fixed ones on the paper's grid of shear flow"
+    comparison = Comparison(name, names(own), MAIN, start=START, curves=curves)
+    return Study(name, about, own, (comparison,))
+
+
 def _axial() -> Study:
     name = f"{SHEAR}-axial"
     own = attending_models(("csm", *FIXED), suffix="-axial", model__name="axial")
@@ -225,6 +277,8 @@ STUDIES: dict[str, Study] = {
         _seeds(),
         _seams(),
         _rayleigh_benard(),
+        _paper_grid(),
+        _long(),
         _attending_system("turbulent-radiative-layer-2d-mini", start=16),
         _attending_system("supernova-explosion-mini", start=8),
         *(rivals(system, minutes) for system in SYSTEMS for minutes in BUDGETS),

@@ -194,7 +194,7 @@ def _evaluate(
     workers: int,
     console: Console,
 ) -> Results:
-    config = next(iter(used.values())).config()
+    config = change(next(iter(used.values())).config(), comparison.data)
     data = data_folder(config.data, console=console)
     with one_core():
         found, _ = evaluate_into(

@@ -85,6 +85,7 @@ class Comparison:
         steps: their length.
         start: first frame of their context.
         untrained: further models.
+        data: dotted settings of other data than the models were trained on.
         split: what it is evaluated on; `"valid"` for what decides on a default.
         curves: what the study's archive keeps of its rollouts beside totals: fields of `Run` and
             `Harmonics` that are long, because they have a value for each step or wavenumber.
@@ -96,6 +97,7 @@ class Comparison:
     steps: int = 40
     start: int = 0
     untrained: tuple[Untrained, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
     split: str = "test"
     curves: tuple[str, ...] = ()
 

@@ -26,6 +26,7 @@ from studies.page.rollout_tables import (
     seams,
 )
 from studies.page.sources import Library, Options, Source, study_of
+from studies.page.spectrum_tables import energy, swell
 from studies.page.values import NOT_RUN, render_value
 
 
@@ -56,6 +57,8 @@ TABLES: dict[str, Kind] = {
     "artifacts": Kind(artifacts, (*CHOICE, "quantity", "steps", "periods"), several=False),
     "bands": Kind(bands, CHOICE),
     "physics": Kind(physics, (*CHOICE, "steps", "laws"), several=False),
+    "swell": Kind(swell, (*CHOICE, "fields", "axis", "periods")),
+    "energy": Kind(energy, CHOICE),
     "comparison": Kind(comparison, CHOICE),
     "training": Kind(training, ("models",), pooled=False),
     "tried": Kind(tried, ("models", "against")),

@@ -7,7 +7,14 @@ import torch
 
 import overtone as ot
 from overtone.evaluate.tally import Tally
-from overtone.metrics import bsnmse, harmonic_excess, isotropic_spectrum, vrmse
+from overtone.metrics import (
+    axis_spectrum,
+    bsnmse,
+    harmonic_excess,
+    harmonic_swell,
+    isotropic_spectrum,
+    vrmse,
+)
 
 DOMAIN = ot.Domain((16, 32), (1.0, 2.0), "periodic", ("a", "b"), 0.5)
 AT_REST = ot.Choice((4, 4), (0, 0))
@@ -37,6 +44,23 @@ def test_averages_are_plain_means():
     assert tally.seconds == pytest.approx(12 * 0.1)
 
 
+def test_energy_is_the_prediction_s_over_the_truth_s():
+    """Doubled at every scale it is 4, with a scale removed 0 there; means do not count."""
+    tally = Tally(DOMAIN, 1, 2, (4,), seed=0)
+    truth = torch.randn(1, 2, *DOMAIN.shape)
+    tally.record(1, [0], 2 * truth + 7, truth, AT_REST)
+    smooth = torch.fft.fftn(truth, dim=(-2, -1))
+    k = torch.fft.fftfreq(16)[:, None].abs().maximum(torch.fft.fftfreq(32).abs())
+    smooth = torch.fft.ifftn(torch.where(k < 0.2, smooth, 0), dim=(-2, -1)).real
+    tally.record(2, [0], smooth, truth, AT_REST)
+    assert {band: e[0].value for band, e in tally.energy.items()} == pytest.approx(
+        dict.fromkeys(("low", "mid", "high"), 4.0), rel=1e-5
+    )
+    ends = [tally.energy[band][1].value for band in ("low", "high")]
+    assert ends[0] == pytest.approx(1, rel=1e-3)
+    assert ends[1] < 0.2
+
+
 def test_spectra_of_first_middle_and_last_step():
     tally, frames, truths = filled(steps=9)
     assert [seen.step for seen in tally.spectra] == [1, 5, 9]
@@ -51,6 +75,23 @@ def test_spectra_of_first_middle_and_last_step():
     assert middle.low != middle.high
     mean_square = (truths[4] / scale).square().mean().item()
     assert sum(middle.truth) == pytest.approx(mean_square, rel=1e-4)
+
+
+def test_spectra_along_axes_at_the_middle_step():
+    """Of each field, in units of its truth, with the swell of periods that fit an axis."""
+    tally, frames, truths = filled(steps=9, patches=(4, 8))
+    found = {(seen.field, seen.axis): seen for seen in tally.axis_spectra}
+    assert list(found) == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+    scale = truths[4].double().std(dim=(-2, -1), keepdim=True)
+    residual = (frames[4] - truths[4]) / scale
+    seen, expected = found["b", 1], axis_spectrum(residual, 1, ndim=2).power[:, 1]
+    assert seen.step == 5
+    assert seen.wavenumber[:3] == pytest.approx((0, 1 / 32, 2 / 32))
+    assert seen.power == pytest.approx(expected.mean(0).tolist(), rel=1e-5)
+    assert sum(seen.truth) == pytest.approx((truths[4] / scale)[:, 1].square().mean().item())
+    assert list(seen.swell) == [8]
+    assert seen.swell[8].value == pytest.approx(harmonic_swell(expected, 8, 32).mean().item())
+    assert found["b", 0].swell == {}
 
 
 def test_harmonics_are_of_residuals_in_units_of_the_truth():

@@ -8,6 +8,7 @@ import torch
 
 from overtone.domain import Domain
 from overtone.evaluate.results import (
+    AxisSpectrum,
     Data,
     Estimate,
     Harmonics,
@@ -54,6 +55,12 @@ def spectrum(step, size):
     )
 
 
+def axis_spectrum(step, field, axis, size):
+    seen = spectrum(step, size / (axis + 1))
+    numbers = {name: getattr(seen, name) for name in type(seen).model_fields}
+    return AxisSpectrum(field=field, axis=axis, swell={16: estimate(3 * size)}, **numbers)
+
+
 def harmonics(patch, ndim, steps, size):
     return Harmonics(
         patch=patch,
@@ -79,9 +86,19 @@ def run(schedule, size, *, ndim, steps, blow_up=None, spread=0.1):
         vrmse_all=whole,
         fields={"tracer": whole, "pressure": whole},
         bsnmse={band: estimate(size * f, spread) for band, f in BANDS.items()},
+        energy={
+            band: tuple(estimate(1 + f * step) for step in range(length))
+            for band, f in BANDS.items()
+        },
         harmonics=tuple(harmonics(p, ndim, length, size) for p in (4, 8, 16)),
         seams=tuple(estimate(size * 8 + 0.05 * step) for step in range(length)),
         spectra=tuple(spectrum(step, size) for step in (1, 5, steps) if step <= length),
+        axis_spectra=tuple(
+            axis_spectrum(5, field, axis, size)
+            for axis in range(ndim)
+            for field in ("tracer", "pressure")
+            if length >= 5
+        ),
         physics={"divergence": tuple(estimate(size * step) for step in range(1, length + 1))},
         tokens=tokens,
         flops=1000 * tokens,

@@ -9,6 +9,7 @@ from overtone.report.gallery import drawings, slug, telling_keys
 OVERVIEW = ["rollout_dial", "rollout_errors", "next_step_dial"]
 DIAGNOSIS = [
     "residual_spectra",
+    "axis_spectra",
     "harmonic_growth",
     "seam_growth",
     "folded_maps",

@@ -4,6 +4,7 @@ from overtone.errors import ConfigError
 from overtone.evaluate.candidates import used_patches
 from overtone.models.storage import pretrained_names
 from overtone.schedules import parse_schedule
+from overtone.train.config import change
 from studies.catalogue import FIXED, STUDIES, find_study
 
 ALL = [training for study in STUDIES.values() for training in study.trainings]
@@ -55,8 +56,8 @@ def test_every_model_can_follow_a_schedule(study):
 @pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
 def test_rollouts_fit_into_the_data(study):
     for training in study.trainings:
-        config = training.config()
         for comparison in study.comparisons:
+            config = change(training.config(), comparison.data)
             needed = comparison.start + config.model.context + comparison.steps
             assert needed <= config.data.generate.steps
 

@@ -164,6 +164,31 @@ class ResidualSpectrum(Record):
     truth: tuple[Number, ...]
 
 
+class AxisSpectrum(Record):
+    """Power spectrum of one field's normalised residual along one axis, mean over samples.
+
+    Attributes:
+        step: counted from 1.
+        field: its name.
+        axis: counted from 0.
+        wavenumber: cycles per cell.
+        power: of the residual in units of the truth's variance, summed over the other axes.
+        low, high: bounds of the power's 95 % interval.
+        truth: the truth's own, in the same units.
+        swell: period in cells -> dB of the power around its harmonics above that between them.
+    """
+
+    step: int
+    field: str
+    axis: int
+    wavenumber: tuple[Number, ...]
+    power: tuple[Number, ...]
+    low: tuple[Number, ...]
+    high: tuple[Number, ...]
+    truth: tuple[Number, ...]
+    swell: dict[int, Estimate]
+
+
 class Run(Record):
     """One rollout schedule of one model.
 
@@ -174,11 +199,14 @@ class Run(Record):
         vrmse_all: mean over all steps.
         fields: `vrmse_all` of each field.
         bsnmse: mean over all steps, for each band (low, mid, high).
+        energy: for each band, the prediction's energy there over the truth's, at each step; 1 is as
+            the truth, whether or not the two still agree place by place.
         harmonics: of each of the patches that the schedules use.
         seams: dB by which the residual jumps more across the borders of the patches of each step,
             where they lie at that step, than within them, mean over trajectories; NaN at steps
             whose grid has no borders.
         spectra: residual spectra at chosen steps.
+        axis_spectra: those of each field along each axis, at the middle step.
         physics: name of a law -> at each step, how far the prediction's value of it is from the
             truth's, relative to the truth's own; 0 is as the truth.
         tokens: of all steps of one sample.
@@ -193,9 +221,11 @@ class Run(Record):
     vrmse_all: Estimate
     fields: dict[str, Estimate]
     bsnmse: dict[str, Estimate]
+    energy: dict[str, tuple[Estimate, ...]] = {}
     harmonics: tuple[Harmonics, ...]
     seams: tuple[Estimate, ...] = ()
     spectra: tuple[ResidualSpectrum, ...]
+    axis_spectra: tuple[AxisSpectrum, ...] = ()
     physics: dict[str, tuple[Estimate, ...]]
     tokens: int
     flops: int

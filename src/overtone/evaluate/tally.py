@@ -14,19 +14,26 @@ from torch import Tensor
 
 from overtone.domain import Domain, per_axis
 from overtone.errors import PatchError
-from overtone.evaluate.results import Estimate, Harmonics, ResidualSpectrum, estimate, estimates
+from overtone.evaluate.results import (
+    AxisSpectrum,
+    Estimate,
+    Harmonics,
+    ResidualSpectrum,
+    estimate,
+    estimates,
+)
+from overtone.evaluate.spectra import AxisSpectra, Spectra
 from overtone.metrics import (
     BANDS,
     HarmonicPool,
     HarmonicTracker,
+    band_energy,
     bsnmse,
-    isotropic_spectrum,
     seams,
     vrmse,
 )
 from overtone.metrics.artifacts.lattice import check_patch, patch_power
 from overtone.metrics.artifacts.seams import offset_seams
-from overtone.metrics.confidence import bootstrap
 from overtone.metrics.pointwise import epsilon, powers
 from overtone.schedules import Choice, Patch
 
@@ -53,13 +60,16 @@ class Tally:
         empty = torch.full((num, steps), torch.nan, dtype=torch.float64)
         self._errors = empty[..., None].repeat(1, 1, len(domain.fields))
         self._bands = empty[..., None].repeat(1, 1, len(BANDS))
+        self._energy = torch.full_like(self._bands, torch.nan)
         self._excess = {patch: empty.clone() for patch in self.patches}
         self._offsets: dict[Patch, list[Tensor]] = {patch: [] for patch in self.patches}
         self._seams = empty.clone()
         self._laws: dict[str, Tensor] = {}
         self._trackers: dict[int, HarmonicTracker] = {}
         self._pool = HarmonicPool()
-        self._spectra = {step: _Spectra() for step in sorted({1, (steps + 1) // 2, steps})}
+        middle = (steps + 1) // 2
+        self._spectra = {step: Spectra(domain) for step in sorted({1, middle, steps})}
+        self._axis_spectra = {middle: AxisSpectra(domain, self.patches)}
         self._seconds = torch.zeros(2, steps, dtype=torch.float64)  # of all calls, and samples
         self.blow_up: int | None = None
 
@@ -83,8 +93,11 @@ class Tally:
         scale = (variance + epsilon(variance, square)).sqrt()
         scale = scale.reshape(*scale.shape, *(1,) * ndim)
         residual = (frame.double() - truth) / scale
+        self._energy[rows, place] = _energy_ratio(frame.double() / scale, truth / scale, ndim)
         if step in self._spectra:
-            self._spectra[step].add(self.domain, residual, truth / scale)
+            self._spectra[step].add(residual, truth / scale)
+        if step in self._axis_spectra:
+            self._axis_spectra[step].add(residual, truth / scale)
         if _has_borders(choice, self.domain):
             own = seams(residual, choice.patch, ndim=ndim, periodic=periodic, shift=choice.shift)
             self._seams[rows, place] = own.mean(dim=1)
@@ -149,6 +162,15 @@ class Tally:
         return dict(zip(BANDS, found, strict=True))
 
     @property
+    def energy(self) -> dict[str, tuple[Estimate, ...]]:
+        """Of the prediction over the truth's in each band, at each step that was reached."""
+        reached = len(self.vrmse)
+        return {
+            band: estimates(self._energy[:, :reached, place], seed=self.seed) if reached else ()
+            for place, band in enumerate(BANDS)
+        }
+
+    @property
     def harmonics(self) -> tuple[Harmonics, ...]:
         """The artifact of each patch, over the trajectories that are closed."""
         return tuple(
@@ -194,6 +216,12 @@ class Tally:
         return tuple(seen.result(step, self.seed) for step, seen in found if seen.num)
 
     @property
+    def axis_spectra(self) -> tuple[AxisSpectrum, ...]:
+        """Of each field along each axis at the middle step, if a trajectory got there."""
+        found = self._axis_spectra.items()
+        return tuple(one for step, seen in found for one in seen.results(step, self.seed))
+
+    @property
     def physics(self) -> dict[str, tuple[Estimate, ...]]:
         """Deviation from each law at each step, mean over the trajectories that got there."""
         reached = len(self.vrmse)
@@ -217,41 +245,14 @@ class Tally:
         return self._trackers[row]
 
 
-class _Spectra:
-    """Spectra of residuals and truths, one of each for a sample."""
-
-    def __init__(self) -> None:
-        self._wavenumber = torch.zeros(())
-        self._power: list[Tensor] = []
-        self._truth: list[Tensor] = []
-
-    @property
-    def num(self) -> int:
-        """Samples taken so far."""
-        return sum(map(len, self._power))
-
-    def add(self, domain: Domain, residual: Tensor, truth: Tensor) -> None:
-        """Take normalised fields `(B, C, *space)`."""
-        cell = min(domain.spacing)
-        spacing = tuple(length / cell for length in domain.spacing)
-        found = [
-            isotropic_spectrum(field, ndim=domain.ndim, periodic=domain.periodic, spacing=spacing)
-            for field in (residual, truth)
-        ]
-        self._wavenumber = found[0].wavenumber
-        self._power.append(found[0].power.mean(dim=1))
-        self._truth.append(found[1].power.mean(dim=1))
-
-    def result(self, step: int, seed: int) -> ResidualSpectrum:
-        power = bootstrap(torch.cat(self._power), seed=seed)
-        return ResidualSpectrum(
-            step=step,
-            wavenumber=tuple(self._wavenumber.tolist()),
-            power=tuple(power.value.tolist()),
-            low=tuple(power.low.tolist()),
-            high=tuple(power.high.tolist()),
-            truth=tuple(torch.cat(self._truth).mean(dim=0).tolist()),
-        )
+def _energy_ratio(frame: Tensor, truth: Tensor, ndim: int) -> Tensor:
+    """Energy of a prediction over the truth's, `(B, bands)`, of normalised fields without means."""
+    space = tuple(range(-ndim, 0))
+    found, true = (
+        band_energy(fields - fields.mean(dim=space, keepdim=True), ndim=ndim).mean(dim=1)
+        for fields in (frame, truth)
+    )
+    return found / true.clamp(min=1e-300)
 
 
 def _over_steps(values: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from overtone.metrics.artifacts.growth import (
 from overtone.metrics.artifacts.harmonics import HarmonicExcess, harmonic_excess
 from overtone.metrics.artifacts.periods import Period, PeriodFinder, find_period
 from overtone.metrics.artifacts.seams import SeamFinder, Seams, find_seams, seams, worst_seams
+from overtone.metrics.artifacts.swell import harmonic_swell
 from overtone.metrics.pointwise import (
     mae,
     mse,
@@ -53,6 +54,7 @@ __all__ = [
     "find_seams",
     "fold",
     "harmonic_excess",
+    "harmonic_swell",
     "isotropic_spectrum",
     "mae",
     "mode_power",

@@ -2,6 +2,7 @@
 
 from overtone.report.figures.animation import animate
 from overtone.report.figures.artifacts import folded_maps, residual_spectra
+from overtone.report.figures.axis_spectra import axis_spectra
 from overtone.report.figures.curves import training_curves
 from overtone.report.figures.dial import next_step_dial, rollout_dial
 from overtone.report.figures.panels import field_panels, overview
@@ -16,6 +17,7 @@ from overtone.report.html import write_report
 
 __all__ = [
     "animate",
+    "axis_spectra",
     "band_errors",
     "field_panels",
     "folded_maps",

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from overtone.evaluate.results import Results, Samples
 from overtone.report.figures.artifacts import MAX_SCHEDULES, folded_maps, residual_spectra
+from overtone.report.figures.axis_spectra import axis_spectra
 from overtone.report.figures.curves import training_curves
 from overtone.report.figures.dial import next_step_dial, rollout_dial
 from overtone.report.figures.panels import MAX_KEYS, MAX_STEPS, Key, field_panels
@@ -159,6 +160,15 @@ def _diagnosis(results: Results) -> Iterator[Drawing]:
         "grid artifacts.",
         "Line charts of residual power against wavenumber with the patch harmonics marked.",
         lambda: residual_spectra(results),
+    )
+    yield from _drawn(
+        "axis_spectra",
+        "Spectra along each axis",
+        "Power of the first field's residual by wavenumber along each axis, at the middle step, "
+        "and of the truth (dotted). Harmonics of the patches are evenly spaced here: a row of "
+        "humps around them is an artifact of patches whose errors follow the flow.",
+        "Line charts of residual power against the wavenumber along each axis.",
+        lambda: axis_spectra(results),
     )
     yield from _drawn(
         "harmonic_growth",

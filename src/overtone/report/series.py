@@ -16,7 +16,15 @@ import numpy as np
 
 from overtone.domain import Domain
 from overtone.errors import DataError
-from overtone.evaluate.results import Estimate, Harmonics, NextStep, ResidualSpectrum, Results, Run
+from overtone.evaluate.results import (
+    AxisSpectrum,
+    Estimate,
+    Harmonics,
+    NextStep,
+    ResidualSpectrum,
+    Results,
+    Run,
+)
 from overtone.schedules import Patch
 
 T = TypeVar("T")
@@ -109,6 +117,21 @@ class Series:
             low=tuple(np.min([s.low for s in found], axis=0).tolist()),
             high=tuple(np.max([s.high for s in found], axis=0).tolist()),
             truth=found[0].truth,
+        )
+
+    def axis_spectrum(self, field: str, axis: int) -> AxisSpectrum | None:
+        """The spectrum of a field's residual along an axis, averaged over seeds."""
+        every = [s for run in self.runs for s in run.axis_spectra]
+        found = [s for s in every if (s.field, s.axis) == (field, axis)]
+        if not found:
+            return None
+        return found[0].model_copy(
+            update={
+                "power": tuple(mean_by_step([s.power for s in found])),
+                "low": tuple(np.min([s.low for s in found], axis=0).tolist()),
+                "high": tuple(np.max([s.high for s in found], axis=0).tolist()),
+                "swell": {p: pool([s.swell[p] for s in found]) for p in found[0].swell},
+            }
         )
 
     def physics(self, name: str) -> list[Estimate]:

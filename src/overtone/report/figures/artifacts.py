@@ -102,7 +102,7 @@ def residual_spectra(results: Results) -> Figure:
         marks = harmonic_wavenumbers([p for s in own for p in s.patches], spacing)
         for axes, step in zip(row, steps, strict=True):
             _draw_spectra(axes, own, step, known)
-            _mark_harmonics(axes, marks)
+            mark_harmonics(axes, marks)
             axes.grid(visible=False, axis="x")  # the only upright lines are harmonics
             axes.set_title(text(f"{name}, step {step}"), pad=16)
             axes.set(xlabel="wavenumber (cycles per cell)", ylabel="power (truth's variance = 1)")
@@ -133,6 +133,18 @@ def harmonic_wavenumbers(
                 k = round(m / (size * ratios[axis]), 9)
                 marks[k] = name if m == 1 else marks.get(k)
     return dict(sorted(marks.items()))
+
+
+def mark_harmonics(axes: Axes, marks: dict[float, str | None]) -> None:
+    """Upright lines at the wavenumbers that `harmonic_wavenumbers` gives, with their names."""
+    for k, label in marks.items():
+        colour, width = ("#777777", 0.9) if label else ("#bbbbbb", 0.5)
+        axes.axvline(k, color=colour, linewidth=width, zorder=0.5, gid="harmonic")
+        if label:
+            axes.text(
+                k, 1.01, label, transform=axes.get_xaxis_transform(),
+                ha="center", va="bottom", fontsize=8, color="#444444",
+            )  # fmt: skip
 
 
 def _decibels(s: Series, patch: Patch) -> np.ndarray:
@@ -191,14 +203,3 @@ def _fit_axes(axes: Axes, found: Sequence[Series], steps: Sequence[int]) -> None
     fit_scale(axes, "x", [k for spectrum in spectra for k in spectrum.wavenumber])
     if powers:
         axes.set_ylim(min(powers) / 3, 3 * max([*powers, *truths]))
-
-
-def _mark_harmonics(axes: Axes, marks: dict[float, str | None]) -> None:
-    for k, label in marks.items():
-        colour, width = ("#777777", 0.9) if label else ("#bbbbbb", 0.5)
-        axes.axvline(k, color=colour, linewidth=width, zorder=0.5, gid="harmonic")
-        if label:
-            axes.text(
-                k, 1.01, label, transform=axes.get_xaxis_transform(),
-                ha="center", va="bottom", fontsize=8, color="#444444",
-            )  # fmt: skip
