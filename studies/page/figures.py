@@ -18,7 +18,9 @@ from overtone.report.figures.dial import rollout_dial
 from overtone.report.figures.steps import rollout_errors, seam_growth
 from overtone.report.style import DPI, RC, NothingToDraw
 from studies.catalogue import SHEAR
+from studies.page.fronts import fronts
 from studies.page.sources import Library
+from studies.rivals import BUDGETS, SYSTEMS
 
 Shown = Mapping[str, tuple[str, ...]]
 """Name of a model -> its schedules."""
@@ -95,6 +97,12 @@ def draw_pictures(results: str | Path, out: str | Path) -> list[Path]:
         if source is not None:
             figure = picture.draw(narrowed(source.results, picture.shown))
             written.append(_save(figure, out / f"{picture.name}.png"))
+    for system in SYSTEMS:
+        found = [library.source(f"{system.recipe}-rivals-{minutes}") for minutes in BUDGETS]
+        run = [source for source in found if source is not None]
+        if run:
+            name = f"results-rivals-{system.recipe.removesuffix('-mini')}"
+            written.append(_save(fronts(run), out / f"{name}.png"))
     return written
 
 
