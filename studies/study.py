@@ -86,6 +86,8 @@ class Comparison:
         start: first frame of their context.
         untrained: further models.
         split: what it is evaluated on; `"valid"` for what decides on a default.
+        allow_untrained: whether models also follow schedules of patches that were left out of
+            their training.
         curves: what the study's archive keeps of its rollouts beside totals: fields of `Run` and
             `Harmonics` that are long, because they have a value for each step or wavenumber.
     """
@@ -97,6 +99,7 @@ class Comparison:
     start: int = 0
     untrained: tuple[Untrained, ...] = ()
     split: str = "test"
+    allow_untrained: bool = False
     curves: tuple[str, ...] = ()
 
 
