@@ -177,7 +177,7 @@ def test_sizes_have_the_parameters_of_the_papers_table(processor, size, shape, f
 
 
 def test_the_papers_names_are_near_its_arithmetic_in_2d():
-    """Its 25M and 100M, and its axial 45M to 50M; what it calls 7.6M in one place is 7M elsewhere."""
+    """Its 25M and 100M, and its axial 45M to 50M; its smallest is 7M here, 7.6M there."""
     named = {"25m": 25e6, "50m": 47.5e6, "100m": 100e6}
     for size, count in named.items():
         assert paper_arithmetic(*PAPER[size], 4, 2) == pytest.approx(count, rel=0.05)

@@ -9,7 +9,6 @@ from overtone.train import paper
 from overtone.train.recipes import MINIATURES, RECIPES, recipe
 from overtone.train.run import make_model
 
-
 FOLDED = [f"{dataset}-{size}-fold" for dataset in paper.DATASETS for size in paper.SIZES]
 
 

@@ -236,8 +236,8 @@ def choose_schedules(
         note(f"model '{candidate.name}' was not trained for patch {_listed(untrained)}")
     if not kept:
         raise PatchError(
-            f"model '{candidate.name}' knows patch {_listed(candidate.model.patches)} and can follow none of the schedules "
-            f"{', '.join(map(str, chosen))}; give one of its patches"
+            f"model '{candidate.name}' knows patch {_listed(candidate.model.patches)} and can "
+            f"follow none of the schedules {', '.join(map(str, chosen))}; give one of its patches"
         )
     return tuple(kept)
 

@@ -180,7 +180,6 @@ class _Work:
         found = iter(on_cores(one, flat, workers=workers, stop=self.stop))
         return [[next(found) for _ in row] for row in parts]
 
-
     def _single(self, candidate: Candidate, plan: Sequence[Schedule]) -> tuple[Patch, ...]:
         """The patches of single steps: all that the model knows, and what it is asked for."""
         asked = [patch for schedule in plan for patch in used_patches(schedule, self.steps)]

@@ -1,9 +1,9 @@
 """The paper's trainings, number by number as it states them.
 
-`DATASET-SIZE` is one of its six datasets with its vanilla ViT of 7, 25 or 100 million parameters, or
-its axial ViT of 50; `DATASET-cvit` its CViT, and `DATASET-MODEL` one of the models that it compares
-with. `docs/paper.md` has a table of what the paper states, what it leaves open and what is taken
-here. Set `data.path`; `model.tokenizer` chooses CSM or CKM, and `model.tokenizer=fixed
+`DATASET-SIZE` is one of its six datasets with its vanilla ViT of 7, 25 or 100 million parameters,
+or its axial ViT of 50; `DATASET-cvit` its CViT, and `DATASET-MODEL` one of the models that it
+compares with. `docs/paper.md` has a table of what the paper states, what it leaves open and what is
+taken here. Set `data.path`; `model.tokenizer` chooses CSM or CKM, and `model.tokenizer=fixed
 model.patches=[16]` the fixed rival, which gets 20,000 updates where a flexible model gets 60,000.
 """
 

@@ -1,8 +1,8 @@
 """Named training configurations: functions that return a `RunConfig`.
 
-Those of the paper are in `train.paper`. `DATASET-SIZE-fold` trains a model of the paper's size on its
-data in our way: folded, by the data's pace, with shifts and short rollouts. `DATASET-mini` does so
-with a tiny model on a built-in solver's data, in minutes to an hour on two cores.
+Those of the paper are in `train.paper`. `DATASET-SIZE-fold` trains a model of the paper's size on
+its data in our way: folded, by the data's pace, with shifts and short rollouts. `DATASET-mini` does
+so with a tiny model on a built-in solver's data, in minutes to an hour on two cores.
 """
 
 from __future__ import annotations
