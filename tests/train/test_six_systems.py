@@ -191,7 +191,10 @@ def test_a_dataset_is_trained_on_evaluated_and_rolled_out(name, published, overt
         "--no-report",
     )  # fmt: skip
     assert code == 0, text
-    (model,) = Results.load(tmp_path / "found" / "results.json").models
+    found = Results.load(tmp_path / "found" / "results.json")
+    (model,) = found.models
+    several = len(set(kind.dt)) > 1 or kind.times is not None
+    assert ("dt_range" in found.data.domain) == several
     assert len(model.runs) == 4
     assert all(np.isfinite(run.vrmse_all.value) for run in model.runs)
     ndim = len(kind.grid)

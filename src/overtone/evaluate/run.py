@@ -220,7 +220,7 @@ def _describe(truth: Trajectories, work: _Work) -> Data:
         fingerprint=fingerprint(truth.folder.files),
         trajectories=len(truth),
         start=truth.start,
-        domain=truth.domain.to_dict(),
+        domain=truth.folder.domain.to_dict(),  # of all trajectories; they may differ in dt
     )
 
 

@@ -174,6 +174,19 @@ def test_an_mlp_behind_the_mixing_sees_what_it_mixed(kind, context):
     assert not torch.allclose(beside(x, there), model(x, there))
 
 
+@pytest.mark.parametrize("mlp", ["beside", "behind"])
+def test_a_dropped_sample_passes_a_block_unchanged(mlp):
+    """So each branch can be dropped: time, space and MLP."""
+    there = grid((3, 4))
+    model = make(mlp=mlp, num_blocks=2, drop_path=1 - 1e-9).train()
+    x = tokens_on(there)
+    assert model.blocks[0].drop_path.rate == 0
+    tokens = model.blocks[1](
+        x, there, space_rotation(there, 8, model.max_turns, x), time_rotation(4, 8, x), False
+    )
+    assert torch.equal(tokens, x)
+
+
 def test_drop_path_drops_whole_samples_and_keeps_the_mean():
     drop = DropPath(0.25).train()
     y = drop(torch.ones(4000, 3, 5))
