@@ -270,6 +270,24 @@ def _patches() -> Study:
     return Study(name, about, tuple(own), (comparison,))
 
 
+def _omitted() -> Study:
+    """The paper's table of patch 8 left out of training, and asked for all the same."""
+    name, recipe_name = "omitted-patch", "turbulent-radiative-layer-2d-mini"
+    kinds = ("csm", "ckm")
+    whole = models(recipe_name, kinds, suffix="-axial", model__name="axial")
+    without = models(
+        recipe_name,
+        kinds,
+        suffix="-axial-without-8",
+        model__name="axial",
+        model__patches=[4, 16],
+    )
+    own = (*whole, *labelled(without, "without 8"))
+    comparison = Comparison(name, names(own), STILL, start=12, allow_untrained=True)
+    about = "patch 8 left out of training and asked for all the same, axial attention"
+    return Study(name, about, own, (comparison,))
+
+
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
@@ -287,6 +305,7 @@ STUDIES: dict[str, Study] = {
         _rules(),
         _cvit(),
         _patches(),
+        _omitted(),
     )
 }
 

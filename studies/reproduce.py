@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +159,10 @@ def _compare(
     console: Console,
 ) -> Results:
     """Evaluate and report, unless that was done with these very models."""
-    candidates = [_candidate(used[name], out) for name in comparison.models]
+    candidates = [
+        replace(_candidate(used[name], out), allow_untrained=comparison.allow_untrained)
+        for name in comparison.models
+    ]
     first = candidates[0].model
     for extra in comparison.untrained:
         made = {"domain": first.domain, "context": extra.context, "size": "mini"}
@@ -222,6 +225,8 @@ def _request(comparison: Comparison, candidates: Sequence[Candidate]) -> dict[st
     models = [[c.name, c.seed, dict(c.training)] for c in candidates]
     plan = asdict(comparison)
     del plan["curves"]  # what is kept elsewhere changes nothing here
+    if not plan["allow_untrained"]:
+        del plan["allow_untrained"]  # as requests were before one could ask for it
     asked = {"comparison": plan, "models": models, "windows": WINDOWS}
     return json.loads(json.dumps(storable(asked)))  # as it will be read
 

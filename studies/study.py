@@ -87,6 +87,8 @@ class Comparison:
         untrained: further models.
         data: dotted settings of other data than the models were trained on.
         split: what it is evaluated on; `"valid"` for what decides on a default.
+        allow_untrained: whether models also follow schedules of patches that were left out of
+            their training.
         curves: what the study's archive keeps of its rollouts beside totals: fields of `Run` and
             `Harmonics` that are long, because they have a value for each step or wavenumber.
     """
@@ -99,6 +101,7 @@ class Comparison:
     untrained: tuple[Untrained, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     split: str = "test"
+    allow_untrained: bool = False
     curves: tuple[str, ...] = ()
 
 

@@ -28,8 +28,9 @@ def _seed():
 
 @pytest.fixture(scope="session")
 def make_domain():
-    def make(shape=(32, 48), boundaries="periodic", fields=("a", "b"), dt=0.1):
-        return ot.Domain(shape, tuple(float(n) / 16 for n in shape), boundaries, fields, dt)
+    def make(shape=(32, 48), boundaries="periodic", fields=("a", "b"), dt=0.1, dt_range=None):
+        extent = tuple(float(n) / 16 for n in shape)
+        return ot.Domain(shape, extent, boundaries, fields, dt, dt_range)
 
     return make
 

@@ -60,6 +60,22 @@ def test_contradictions_are_refused(change, message):
         ot.Domain(**(good | change))
 
 
+def test_a_range_of_dt(make_domain):
+    even = make_domain(dt=0.5)
+    assert even.dt_range == (0.5, 0.5)
+    assert even.has_one_dt
+    assert "dt_range" not in even.to_dict()  # as earlier versions wrote it
+    several = make_domain(dt=0.5, dt_range=[0.25, 2])
+    assert not several.has_one_dt
+    assert ot.Domain(**several.to_dict()) == several != even
+    assert [several.steps_by(dt) for dt in (0.2, 0.25, 1.0, 2.001, 2.01)] == [
+        False, True, True, True, False,
+    ]  # fmt: skip
+    for wrong in ([0.25], [1, 2], [2, 0.25], [0, 1], 0.5, "ab"):
+        with pytest.raises(ot.DomainError, match="dt_range"):
+            make_domain(dt=0.5, dt_range=wrong)
+
+
 def test_window_slides_and_keeps_the_latest(make_domain):
     domain = make_domain((4, 4))
     frames = torch.arange(5.0).reshape(1, 5, 1, 1, 1).expand(1, 5, 2, 4, 4)

@@ -36,6 +36,8 @@ BoundarySpec = str | Sequence[str | Sequence[str]]
 """One name for all axes, or for each axis one name or a pair (lower side, upper side)."""
 
 MAX_AXES = 3
+SAME = 1e-3
+"""Relative difference up to which dt and extent are equal but for rounding."""
 MAX_INT = 2**63 - 1
 """Largest int of torch. Python writes out no ints of thousands of digits, not even in an error."""
 
@@ -51,6 +53,8 @@ class Domain:
             lower and upper side.
         fields: names of the channels, in tensor order.
         dt: time between two frames.
+        dt_range: shortest and longest such time, where they differ; `(dt, dt)` by default. Where
+            several datasets or files are one domain, `extent` and `dt` are those of the first.
     """
 
     shape: tuple[int, ...]
@@ -58,6 +62,7 @@ class Domain:
     boundaries: tuple[Sides, ...]
     fields: tuple[str, ...]
     dt: float
+    dt_range: tuple[float, float]
 
     def __init__(
         self,
@@ -66,14 +71,16 @@ class Domain:
         boundaries: BoundarySpec,
         fields: Sequence[str],
         dt: float = 1.0,
+        dt_range: Sequence[float] | None = None,
     ):
-        shape = _shape(shape)
+        shape, dt = _shape(shape), _positive(dt, "dt")
         values = {
             "shape": shape,
             "extent": _extent(extent, len(shape)),
             "boundaries": _boundaries(boundaries, len(shape)),
             "fields": _fields(fields),
-            "dt": _positive(dt, "dt"),
+            "dt": dt,
+            "dt_range": (dt, dt) if dt_range is None else _dt_range(dt_range, dt),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -99,14 +106,26 @@ class Domain:
         present = {side for sides in self.boundaries for side in sides}
         return tuple(kind for kind in (Boundary.WALL, Boundary.OPEN) if kind in present)
 
+    @property
+    def has_one_dt(self) -> bool:
+        """Whether all frames are equally far apart."""
+        return self.dt_range[0] == self.dt_range[1]
+
+    def steps_by(self, dt: float) -> bool:
+        """Whether a time between frames is within the range, up to rounding."""
+        shortest, longest = self.dt_range
+        return shortest * (1 - SAME) <= dt <= longest * (1 + SAME)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, strings and numbers, for JSON."""
+        several = {} if self.has_one_dt else {"dt_range": list(self.dt_range)}
         return {
             "shape": list(self.shape),
             "extent": list(self.extent),
             "boundaries": [[str(side) for side in sides] for sides in self.boundaries],
             "fields": list(self.fields),
             "dt": self.dt,
+            **several,
         }
 
 
@@ -249,6 +268,16 @@ def _positive(value: float, name: str) -> float:
     if not _is_number(value) or not 0 < value < math.inf:
         raise DomainError(f"{name} is {value!r}; expected a positive number")
     return float(value)
+
+
+def _dt_range(dt_range: Sequence[float], dt: float) -> tuple[float, float]:
+    given = tuple(_positive(value, "dt_range") for value in entries(dt_range))
+    if len(given) != 2 or not given[0] <= dt <= given[1]:
+        raise DomainError(
+            f"dt_range is {dt_range!r}; expected the shortest and the longest time between frames, "
+            f"with dt {dt} between them"
+        )
+    return given[0], given[1]
 
 
 def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:

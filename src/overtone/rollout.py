@@ -53,6 +53,7 @@ def rollout(
     on_blow_up: OnBlowUp = "raise",
     check_finite: bool = True,
     bound: float | Sequence[float] | None = None,
+    allow_untrained: bool = False,
     timed: bool = False,
 ) -> Rollout:
     """Predict `steps` frames, each from those before it.
@@ -74,6 +75,7 @@ def rollout(
             values that are not finite spread from frame to frame.
         bound: largest absolute value of a field, in physical units; one number for all fields or
             one for each. By default 1e15 times the largest value that each sample starts from.
+        allow_untrained: accept patches that the model was not trained for.
         timed: measure how long the model takes, for which each step waits for the device.
 
     Returns:
@@ -91,8 +93,10 @@ def rollout(
     window = window.last(model.context)
     limits = _limits(bound, window) if check_finite or bound is not None else None
     schedule = parse_schedule(schedule)
-    # Other people's models look for NaN as they like.
-    call = partial(model, check_finite=check_finite) if isinstance(model, Model) else model
+    # Other people's models look for NaN, and take patches, as they like.
+    call: Callable[..., Tensor] = model
+    if isinstance(model, Model):
+        call = partial(model, check_finite=check_finite, allow_untrained=allow_untrained)
     return Rollout(call, window, steps, schedule, on_blow_up, limits, timed)
 
 

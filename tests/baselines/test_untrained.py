@@ -151,6 +151,13 @@ def test_what_can_not_be_restarted_is_refused():
             ot.baseline("coarse_solver", domain=domain, system=name)
 
 
+def test_a_coarse_solver_has_one_dt():
+    domain = GrayScott().domain
+    several = ot.Domain(**domain.to_dict(), dt_range=(domain.dt, 2 * domain.dt))
+    with pytest.raises(ot.DomainError, match="a coarse solver has one dt"):
+        ot.baseline("coarse_solver", domain=several, system="gray_scott")
+
+
 def test_bad_settings_and_other_domains(make_domain):
     system, _ = SMALL["shear_flow"]
     with pytest.raises(ot.OvertoneError, match="no setting raynolds; it has reynolds, schmidt"):

@@ -50,6 +50,25 @@ def overtone(overtone, monkeypatch, tmp_path):
     return overtone
 
 
+def test_a_patch_that_was_left_out_of_training(overtone, tmp_path):
+    words = ("flex", "walk", "--schedule", "2", "--steps", 3)
+    few = ("--windows", 3, "--no-report")
+    code, text = overtone("evaluate", *words, *few)
+    assert (code, "can follow none of the schedules 2" in text) == (2, True)
+    code, text = overtone("rollout", *words, "--out", "made")
+    assert (code, "allow_untrained" in text) == (2, True)
+    assert not (tmp_path / "made").exists()
+    code, text = overtone("evaluate", *words, *few, "--allow-untrained")
+    assert code == 0, text
+    assert "note: model 'flex' was not trained for patch 2" in text
+    found = Results.load("evaluation/results.json")
+    assert [step.patch for step in found.models[0].next_step] == [4, 8, 2]
+    assert "--allow-untrained" in found.command
+    code, text = overtone("rollout", *words, "--out", "made", "--allow-untrained")
+    assert code == 0, text
+    assert WellFolder("made", "test", context=2).num_frames(0) == 5
+
+
 def test_evaluate_two_models(overtone, tmp_path):
     schedules = ("--schedule", "8", "--schedule", "4-8")
     more = ("--model", "plain=fixed", *schedules, "--steps", 4, "--windows", 6, "--no-report")

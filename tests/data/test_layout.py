@@ -25,6 +25,7 @@ def test_everything_is_read(path):
     found = layout(path)
     assert found.dataset_name == "toy"
     assert (found.shape, found.axes, found.dt) == ((6, 8), ("x", "y"), 0.25)
+    assert found.dt_range == (0.25, 0.25)
     assert found.extent == (1.5, 2.0)
     assert (found.num_trajectories, found.num_steps) == (2, 9)
     assert found.channels == (
@@ -152,6 +153,7 @@ def test_odd_coordinates_and_times_are_noted(path):
     found = layout(path)
     assert found.extent[0] == 6.0
     assert found.dt == 8.0
+    assert found.dt_range == (1.0, 15.0)
     assert [note.split()[0] for note in found.notes] == ["coordinates", "frames"]
 
 
@@ -168,6 +170,7 @@ def test_time_and_scalars_that_vary_with_the_sample(path):
         file["dimensions/time"] = np.arange(9) * np.array([[0.5], [0.7]])
         file["dimensions/time"].attrs.update({"sample_varying": True, "time_varying": True})
     assert layout(path).dt == 0.5
+    assert layout(path).dt_range == (0.5, 0.7)
 
 
 def test_padded_axes_are_accepted(tmp_path, make_header, make_values):

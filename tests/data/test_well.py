@@ -23,6 +23,7 @@ from overtone.data import (
     WellFolder,
     check,
     collate,
+    collate_mixed,
     compute_stats,
     write_well,
 )
@@ -398,11 +399,25 @@ def test_a_batch_needs_one_dt_and_one_extent(tmp_path, make_header, make_values)
     for name, header in headers.items():
         write_well(tmp_path / f"{name}.hdf5", make_values(), header)
     first, *others = (WellFolder(tmp_path / f"{name}.hdf5")[0] for name in headers)
-    with pytest.raises(ot.DataError, match=r"dt is 0.5; .* first is 0.25.* a folder for each"):
+    with pytest.raises(ot.DataError, match=r"dt is 0.5; .* first is 0.25.* one dt at a time"):
         collate([first, first, others[0]])
     with pytest.raises(ot.DataError, match=r"extent is \(3.0, 2.0\); .* first is \(1.5, 2.0\)"):
         collate([first, others[1]])
     assert collate([first, others[2]])[0].domain == first[0].domain
+    mixed, _ = collate_mixed([others[1], first, others[0]])
+    assert (mixed.domain.dt, mixed.domain.dt_range) == (0.25, (0.25, 0.5))
+    assert mixed.domain.extent == (3.0, 2.0)  # the first one's
+    assert torch.equal(mixed.fields[2], others[0][0].fields)
+    assert collate_mixed([first, others[2]])[0].domain == first[0].domain
+
+
+def test_a_folder_of_several_dt_covers_them(tmp_path, make_header, make_values):
+    for number, dt in enumerate((0.44, 0.14, 1.4)):
+        write_well(tmp_path / f"{number}.hdf5", make_values(), make_header(dt=dt))
+    data = WellFolder(tmp_path, context=2, stride=2)
+    assert (data.domain.dt, data.domain.dt_range) == (0.88, (0.28, 2.8))
+    assert [data.domain_of(row).dt for row in (0, 2, 4)] == [0.88, 0.28, 2.8]
+    assert all(data.domain_of(row).has_one_dt for row in range(6))
 
 
 def test_indices(make_folder):

@@ -1,6 +1,7 @@
 """Which seconds of a model call are counted."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -105,6 +106,22 @@ def test_unknown_patches_are_left_out_with_a_note(roller):
     chosen, notes = choose(roller, ["8", "4-8-16", ot.Constant(4), "8"])
     assert chosen == ["8", "4"]
     assert notes == ["schedule 4-8-16 is left out for model 'roller', which does not know patch 16"]
+
+
+def test_untrained_patches_are_taken_where_they_are_allowed(emulator, roller, toy_domain):
+    """By models that can make them: a stride beyond the kernel, or a fixed patch, can't be."""
+    own = Candidate("csm", emulator, allow_untrained=True)
+    chosen, notes = choose(own, ["4", "2-8", "16"])
+    assert chosen == ["4", "2-8"]
+    assert "schedule 16 is left out for model 'csm', for which patch (16, 16) needs" in notes[0]
+    assert notes[1:] == ["model 'csm' was not trained for patch 2"]
+    sizes = {"width": 16, "heads": 2, "blocks": 1, "mlp_dim": 16, "context": 3}
+    fixed = ot.build("vit", domain=toy_domain, tokenizer="fixed", patches=8, **sizes)
+    chosen, notes = choose(Candidate("fixed", fixed, allow_untrained=True), ["8", "4"])
+    assert chosen == ["8"]
+    assert "which a fixed tokenizer" in notes[0]
+    foreign = replace(roller, allow_untrained=True)  # other people's models say what they know
+    assert choose(foreign, ["8", "16"])[0] == ["8"]
 
 
 def test_only_the_steps_that_are_made_count(roller):

@@ -92,6 +92,13 @@ def test_each_sample_has_its_own_viscosity():
 
 def test_what_is_not_known_is_not_checked():
     assert "momentum" not in laws(setting_of(SHEAR, parameters=({"reynolds": "high"},)))
+
+
+def test_no_momentum_where_frames_are_unevenly_apart():
+    """Its residual has a derivative in time."""
+    domain = ot.Domain(**SHEAR.domain.to_dict(), dt_range=(0.01, 0.02))
+    found = laws(setting_of(SHEAR, domain=domain))
+    assert laws(setting_of(SHEAR)).keys() - found.keys() == {"momentum"}
     other = laws(setting_of(SHEAR, dataset="my_flow"))
     assert sorted(other) == ["enstrophy", "kinetic energy"]
     domain = ot.Domain((16,), (1.0,), "periodic", ("u",), 0.1)

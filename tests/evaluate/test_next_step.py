@@ -15,6 +15,7 @@ def measure(candidate, toy, windows=20, batch=3, **reading):
     found = next_steps(
         candidate,
         truth,
+        patches=candidate.model.patches,
         windows=windows,
         batch=batch,
         seed=0,

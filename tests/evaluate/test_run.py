@@ -30,6 +30,25 @@ def test_another_grid_than_in_training_is_noted(emulator, toy):
     assert any("was trained on" in note and "--coarsen" in note for note in notes)
 
 
+def test_a_patch_that_was_left_out_of_training(emulator, toy):
+    schedules, steps = ["4", "2", "2-8"], 3
+    own = Candidate("m", emulator, allow_untrained=True)
+    results, _ = evaluate([own], toy, schedules=schedules, steps=steps, windows=4)
+    (model,) = results.models
+    assert [step.patch for step in model.next_step] == [4, 8, 2]
+    assert [run.schedule for run in model.runs] == schedules
+    assert all(step.flops > 0 for step in model.next_step)
+    window = WellFolder(toy, "test", context=3).frames(0, 0, 3)
+    frame = emulator(ot.Window(window.fields[None], window.domain), 2, allow_untrained=True)
+    rolled = next(
+        ot.rollout(emulator, ot.Window(window.fields[None], window.domain), steps=1, schedule=2,
+                   allow_untrained=True)
+    )  # fmt: skip
+    assert torch.equal(frame, rolled)
+    with pytest.raises(ot.PatchError, match="can follow none"):
+        evaluate({"m": emulator}, toy, schedules=["2"], steps=steps, windows=4)
+
+
 def _on(domain, cells):
     return ot.Domain(
         (cells,) * domain.ndim, domain.extent, domain.boundaries, domain.fields, domain.dt

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 import overtone as ot
 from overtone.models.architecture import Architecture, design
@@ -17,8 +18,8 @@ def make(make_domain, **options):
 def test_every_number_can_be_set(make_domain):
     options = {"width": 48, "heads": 4, "blocks": 3, "mlp_dim": 50, "base_kernel": 32, "stages": 3,
                "stage_dim": 7, "decoder": "paper", "time": "attend", "causal": False,
-               "max_turns": 9, "layer_scale": 1e-6, "drop_path": 0.1, "window": 5, "mode_blocks": 4,
-               "refine": 6}  # fmt: skip
+               "max_turns": 9, "layer_scale": 1e-6, "mlp": "behind", "drop_path": 0.1, "window": 5,
+               "mode_blocks": 4, "refine": 6}  # fmt: skip
     a = make(make_domain, **options)
     assert a.kernels == (4, 4, 2)
     for name in options.keys() - {"base_kernel", "stages"}:
@@ -56,7 +57,8 @@ def test_dict_round_trip(make_domain, time):
             "processor is 'vitt'; expected one of vit, axial, swin, afno .did you mean 'vit'",
         ),
         ({"tokenizer": "cms"}, "expected one of fixed, csm, ckm"),
-        ({"size": "8m"}, "expected one of nano, tiny, 7m, 25m, 100m"),
+        ({"size": "8m"}, "expected one of nano, tiny, 7m, 25m, 50m, 100m"),
+        ({"mlp": "before"}, "mlp is 'before'; expected one of beside, behind"),
         ({"widht": 3}, "option is 'widht'.*did you mean 'width'"),
         ({"decoder": "sum"}, "decoder is 'sum'; expected one of paper, keep"),
         ({"time": "folded"}, "time is 'folded'; expected one of fold, attend .did you mean 'fold'"),
@@ -145,3 +147,38 @@ def test_numbers_of_numpy_are_taken(make_domain):
     one = make(make_domain, patches=(np.int64(4), 8), base_kernel=np.int64(16))
     assert one == make(make_domain, patches=(4, 8), base_kernel=16)
     assert make(make_domain, patches=np.array([4, 8])) == make(make_domain, patches=(4, 8))
+
+
+PAPER = {"7m": (192, 768), "25m": (384, 1536), "50m": (512, 2048), "100m": (768, 3072)}
+"""The paper's embed dim and MLP dim by size; those of its axial 50M are ours, it states none."""
+
+
+def paper_arithmetic(width, mlp_dim, fields, ndim):
+    """Parameters of 12 blocks and of a two-stage tokenizer with kernels of 4 cells, by hand.
+
+    A block has time and space attention of four square matrices each, and a gated MLP: `mlp_dim`
+    outputs that make half as many, and the way back.
+    """
+    block = 8 * width**2 + width * mlp_dim + mlp_dim // 2 * width
+    stages = width // 4 * 4**ndim * (fields + width)
+    return 12 * block + 2 * stages
+
+
+@pytest.mark.parametrize("processor", ["vit", "axial"])
+@pytest.mark.parametrize("size", PAPER)
+@pytest.mark.parametrize(("shape", "fields"), [((128, 256), 4), ((64, 64, 64), 6)])
+def test_sizes_have_the_parameters_of_the_papers_table(processor, size, shape, fields):
+    domain = ot.Domain(shape, (1.0,) * len(shape), "open", [f"u{i}" for i in range(fields)])
+    paper = {"time": "attend", "mlp": "behind", "layer_scale": 0.0, "decoder": "paper"}
+    with torch.device("meta"):
+        model = ot.build(processor, domain=domain, size=size, tokenizer="ckm", **paper)
+    expected = paper_arithmetic(*PAPER[size], fields, len(shape))
+    assert model.num_parameters == pytest.approx(expected, rel=0.05)
+
+
+def test_the_papers_names_are_near_its_arithmetic_in_2d():
+    """Its 25M and 100M, and its axial 45M to 50M; its smallest is 7M here, 7.6M there."""
+    named = {"25m": 25e6, "50m": 47.5e6, "100m": 100e6}
+    for size, count in named.items():
+        assert paper_arithmetic(*PAPER[size], 4, 2) == pytest.approx(count, rel=0.05)
+    assert 6e6 < paper_arithmetic(*PAPER["7m"], 4, 2) < 7e6 < 7.6e6

@@ -220,6 +220,25 @@ def test_refusals(make_domain, make_window, other, message):
         accept_window(window, domain=make_domain(), context=3, check_finite=True)
 
 
+def test_a_model_of_several_dt_takes_what_lies_between(make_domain, make_window):
+    domain = make_domain(dt=0.1, dt_range=(0.1, 0.4))
+    for dt in (0.1, 0.09999, 0.3, 0.4):
+        window = make_window(make_domain(dt=dt))
+        assert accept_window(window, domain=domain, context=3, check_finite=True)
+    for dt in (0.09, 0.41):
+        window = make_window(make_domain(dt=dt))
+        with pytest.raises(ot.DomainError, match=r"the model steps by 0\.1 to 0\.4"):
+            accept_window(window, domain=domain, context=3, check_finite=True)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_range_of_dt_is_saved_with_every_kind_of_model(kind, make_domain, tmp_path):
+    model = MAKERS[kind](make_domain(dt=0.1, dt_range=(0.05, 0.4)))
+    model.save(tmp_path / "m")
+    if kind != "flexible":  # which is not rebuilt from its folder
+        assert ot.load(tmp_path / "m").domain == model.domain
+
+
 UNITS = {
     **MAKERS,
     **{

@@ -20,7 +20,7 @@ def rewrite(folder, *, config=lambda content: content, drop=()):
 
 
 def first_version(content):
-    numbers = ("window", "mode_blocks", "refine", "time")
+    numbers = ("window", "mode_blocks", "refine", "time", "skip", "mlp")
     older = {k: v for k, v in content["architecture"].items() if k not in numbers}
     return {k: v for k, v in content.items() if k != "kind"} | {"architecture": older}
 

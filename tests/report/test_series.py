@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from overtone.domain import Domain
 from overtone.errors import DataError
 from overtone.evaluate.results import Estimate
 from overtone.report.series import (
     domain_of,
+    dt_text,
     evenly_chosen,
     mean_by_step,
     model_names,
@@ -67,3 +69,8 @@ def test_results_without_a_domain_are_refused(make_results):
     data = results.data.model_copy(update={"domain": {}})
     with pytest.raises(DataError, match="domain"):
         domain_of(results.model_copy(update={"data": data}))
+
+
+def test_one_dt_or_the_shortest_and_the_longest():
+    assert dt_text(Domain((4,), (1.0,), "open", ("u",), 0.25)) == "0.25"
+    assert dt_text(Domain((4,), (1.0,), "open", ("u",), 0.25, (0.25, 1.4))) == "0.25 to 1.4"

@@ -69,6 +69,18 @@ def test_the_flexible_model_gets_the_sum_of_the_fixed_ones_updates(name):
     assert len({updates[kind] for kind in FIXED}) == 1
 
 
+def test_the_omitted_patch_is_asked_of_models_that_never_saw_it():
+    study = STUDIES["omitted-patch"]
+    (comparison,) = study.comparisons
+    assert comparison.allow_untrained
+    assert {"4", "8", "16"} <= set(comparison.schedules)
+    patches = {t.label: t.config().model.patches for t in study.trainings}
+    assert patches == {
+        "csm": (4, 8, 16), "ckm": (4, 8, 16),
+        "csm (without 8)": (4, 16), "ckm (without 8)": (4, 16),
+    }  # fmt: skip
+
+
 def test_forms_are_chosen_by_trainings_of_the_same_study():
     for study in STUDIES.values():
         chosen_by = {training.form_of for training in study.trainings} - {None}

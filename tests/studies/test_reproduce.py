@@ -107,6 +107,20 @@ def test_another_start_is_another_evaluation(study, folder, first):
     assert run(study, folder)[0].data.start == 2
 
 
+def test_a_patch_left_out_of_training_is_asked_for_where_the_study_says_so(study, folder, first):
+    (comparison,) = study.comparisons
+    asked = replace(comparison, schedules=("16", "2"), models=("csm",), untrained=())
+    (found,) = run(replace(study, comparisons=(asked,)), folder)
+    assert [own.schedule for own in found.models[0].runs] == ["16"]
+    request = json.loads((folder / "out/small/both/request.json").read_text())
+    assert "allow_untrained" not in request["comparison"]  # as it was before one could ask
+    allowed = replace(asked, allow_untrained=True)
+    (found,) = run(replace(study, comparisons=(allowed,)), folder)
+    assert [own.schedule for own in found.models[0].runs] == ["16", "2"]
+    assert [step.patch for step in found.models[0].next_step] == [4, 8, 16, 2]
+    run(study, folder)  # as the next test expects it
+
+
 def test_what_is_kept_elsewhere_is_no_other_evaluation(study, folder, first):
     before = stamps(folder)
     (comparison,) = study.comparisons

@@ -118,6 +118,11 @@ class CoarseSolver(Baseline):
         super().__init__(domain, context, options)
         if not (math.isfinite(coarsen) and coarsen >= 1):
             raise OvertoneError(f"coarsen is {coarsen}; expected 1 (the frames' grid) or more")
+        if not domain.has_one_dt:
+            raise DomainError(
+                f"the domain's frames are {domain.dt_range[0]} to {domain.dt_range[1]} apart; a "
+                "coarse solver has one dt"
+            )
         self.coarsen = coarsen
         self._require_match(domain, self._system(domain.shape))
         self.solver(domain.shape)  # refuses a grid that is too coarse for it

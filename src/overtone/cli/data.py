@@ -248,15 +248,19 @@ def _facts(first: Layout, layouts: Sequence[Layout]) -> dict[str, str]:
         "fields": ", ".join(f"{spec.name} ({ORDERS[spec.order]})" for spec in first.fields),
         "channels": f"{len(first.channels)}: {', '.join(first.channels)}",
         "grid": " x ".join(map(str, first.shape)) + f" ({first.grid_type})",
-        "extent": " x ".join(f"{length:g}" for length in first.extent),
+        "extent": ", ".join(dict.fromkeys(_size(layout) for layout in layouts)),
         "boundaries": ", ".join(
             f"{axis}: {_side_names(sides)}"
             for axis, sides in zip(first.axes, first.boundaries, strict=True)
         ),
-        "dt": f"{first.dt:g}",
+        "dt": _listed(sorted({layout.dt for layout in layouts})),
         "parameters": "; ".join(f"{k}: {_listed(v)}" for k, v in parameters.items()) or "none",
         "scalars": ", ".join(spec.name for spec in first.scalars) or "none",
     }
+
+
+def _size(layout: Layout) -> str:
+    return " x ".join(f"{length:g}" for length in layout.extent)
 
 
 def _rank(value: float | str) -> tuple[bool, Any]:

@@ -40,6 +40,10 @@ Coarsen = Annotated[
     typer.Option(help="Cells to average into one, e.g. 2 or 2x4; as it was trained by default."),
 ]
 Device = Annotated[str, typer.Option(help="Where to compute, e.g. cuda.")]
+Untrained = Annotated[
+    bool,
+    typer.Option("--allow-untrained", help="Also patches that a model was not trained for."),
+]
 
 
 def evaluate(
@@ -62,10 +66,11 @@ def evaluate(
     out: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("evaluation"),
     seed: Annotated[int, typer.Option(help="Of the confidence intervals.")] = 0,
     device: Device = "cpu",
+    allow_untrained: Untrained = False,
     report: Annotated[bool, typer.Option(help="Draw figures and write report.html.")] = True,
 ) -> None:
     """Measure models on a dataset: errors, spectra, grid artifacts, physics and cost."""
-    candidates = [_load(text) for text in (model, *(models or []))]
+    candidates = [_load(text, allow_untrained) for text in (model, *(models or []))]
     reading: Reading = {
         "split": split,
         "start": start,
@@ -160,6 +165,7 @@ def rollout(
     stride: Stride = None,
     coarsen: Coarsen = None,
     device: Device = "cpu",
+    allow_untrained: Untrained = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an older dataset of that name.")
     ] = False,
@@ -173,7 +179,7 @@ def rollout(
 
     chosen = parse_schedule(schedule)
     require_writable(out.parent)
-    candidate = _load(model)
+    candidate = _load(model, allow_untrained)
     console = Terminal()
     with one_bar(f"{candidate.name}: {chosen}", console) as tick:
         written = write_predictions(
@@ -250,16 +256,16 @@ def theory(
     console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
 
 
-def _load(text: str) -> Candidate:
-    """A model from `path` or `name=path`."""
+def _load(text: str, allow_untrained: bool) -> Candidate:
+    """A model from `path` or `name=path`, which may be asked for other patches or not."""
     from overtone.evaluate import load_candidate
 
     name, equals, path = text.partition("=")
     if not equals or Path(text).exists():
-        return load_candidate(text)
-    if not name or not path:
+        name, path = "", text
+    elif not name or not path:
         raise OvertoneError(f"model is {text!r}; expected PATH or NAME=PATH")
-    return load_candidate(path, name)
+    return load_candidate(path, name or None, allow_untrained=allow_untrained)
 
 
 def _coarsen(text: str | None, candidate: Candidate) -> int | tuple[int, ...]:
@@ -286,6 +292,7 @@ def _command(
     words = ["overtone", "evaluate", first, Path(data).resolve().name]
     words += [word for name in others for word in ("--model", name)]
     words += [word for schedule in schedules or () for word in ("--schedule", schedule)]
+    words += ["--allow-untrained"] * candidates[0].allow_untrained
     for name, value in options.items():
         text = "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
         words += [] if value is None else [f"--{name}", text]

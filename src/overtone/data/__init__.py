@@ -4,7 +4,7 @@ from overtone.data.check import Finding, check
 from overtone.data.importing import import_arrays, parse_fields
 from overtone.data.layout import FieldSpec, Layout, ScalarSpec
 from overtone.data.stats import compute_stats, write_stats
-from overtone.data.well import Place, WellFolder, collate
+from overtone.data.well import Place, WellFolder, collate, collate_mixed
 from overtone.data.writer import Header, Storage, WellWriter, write_well
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "WellWriter",
     "check",
     "collate",
+    "collate_mixed",
     "compute_stats",
     "import_arrays",
     "parse_fields",

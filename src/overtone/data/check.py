@@ -114,7 +114,8 @@ def _compare(path: str, layout: Layout, reference: str, other: Layout) -> list[F
     if any(abs(a - b) > 1e-3 * abs(b) for a, b in pairs):
         message = (
             f"dt {layout.dt:.4g} and extent {_plain(layout.extent)} differ from those of "
-            f"'{reference}': {other.dt:.4g} and {_plain(other.extent)}"
+            f"'{reference}': {other.dt:.4g} and {_plain(other.extent)}; a model of both counts in "
+            "frames and cells"
         )
         findings.append(Finding(path, "warning", message))
     return findings

@@ -114,7 +114,8 @@ class Layout:
         parameters: simulation parameters, from the root attributes.
         extent: physical length of each axis.
         boundaries: lower and upper side of each axis.
-        dt: time between frames.
+        dt: time between frames, their mean where it varies.
+        dt_range: the shortest and the longest.
         notes: what is odd but no reason to refuse the file.
         stamp: size and modification time of the file when this was read; see `Location.stamp`.
     """
@@ -131,6 +132,7 @@ class Layout:
     extent: tuple[float, ...]
     boundaries: tuple[Sides, ...]
     dt: float
+    dt_range: tuple[float, float]
     notes: tuple[str, ...] = field(default=(), compare=False)
     stamp: tuple[int | str, ...] = field(default=(), compare=False)
 
@@ -142,7 +144,9 @@ class Layout:
     @property
     def domain(self) -> Domain:
         """What all channels live on."""
-        return Domain(self.shape, self.extent, self.boundaries, self.channels, self.dt)
+        return Domain(
+            self.shape, self.extent, self.boundaries, self.channels, self.dt, self.dt_range
+        )
 
 
 def read_layout(file: h5py.File, name: str) -> Layout:
@@ -160,8 +164,8 @@ def read_layout(file: h5py.File, name: str) -> Layout:
         )
     notes: list[str] = []
     dimensions = {key: _dimension(file, key, name) for key in ("time", *axes)}
-    shape = tuple(len(dimensions[axis]) for axis in axes)
-    num, steps = _count(file, "n_trajectories", name), len(dimensions["time"])
+    shape = tuple(dimensions[axis].shape[-1] for axis in axes)
+    num, steps = _count(file, "n_trajectories", name), dimensions["time"].shape[-1]
     if num < 1 or steps < 1 or 0 in shape:
         raise DataError(
             f"'{name}' has {num} trajectories of {steps} frames on a grid of {shape}; it is empty"
@@ -173,6 +177,8 @@ def read_layout(file: h5py.File, name: str) -> Layout:
     )
     if not fields:
         raise DataError(f"'{name}' lists no fields in {', '.join(GROUPS)}")
+    extent = tuple(_extent(axis, dimensions[axis][0], notes) for axis in axes)
+    dt, dt_range = _interval(dimensions["time"], notes)
     layout = Layout(
         dataset_name=_word(file, "dataset_name", name),
         grid_type=_word(file, "grid_type", name),
@@ -183,9 +189,10 @@ def read_layout(file: h5py.File, name: str) -> Layout:
         fields=fields,
         scalars=_scalars(file, num, steps, name),
         parameters=_parameters(file, name),
-        extent=tuple(_extent(axis, dimensions[axis], notes) for axis in axes),
+        extent=extent,
         boundaries=_boundaries(file, axes, shape, name),
-        dt=_interval(dimensions["time"], notes),
+        dt=dt,
+        dt_range=dt_range,
         notes=tuple(notes),
     )
     try:
@@ -293,7 +300,7 @@ def _flags(where: h5py.HLObject, key: str, num: int, name: str) -> tuple[bool, .
 
 
 def _dimension(file: h5py.File, key: str, name: str) -> np.ndarray:
-    """Coordinates of one axis, those of the first sample if samples differ; float64 `(N,)`."""
+    """Coordinates of one axis, float64 `(samples, N)`; one sample if all have the same."""
     dataset = _dataset(_group(file, "dimensions", name), key, name)
     if not 1 <= dataset.ndim <= 3:
         raise DataError(f"'{name}': {dataset.name} has shape {dataset.shape}; expected one axis")
@@ -301,7 +308,8 @@ def _dimension(file: h5py.File, key: str, name: str) -> np.ndarray:
     require_memory(
         math.prod(dataset.shape) * 8, f"'{name}': {dataset.name}", "use a machine with more"
     )
-    return np.asarray(dataset[(0,) * (dataset.ndim - 1)], dtype=np.float64)
+    values = np.asarray(dataset[()], dtype=np.float64)
+    return values.reshape(-1, values.shape[-1])
 
 
 def _extent(axis: str, x: np.ndarray, notes: list[str]) -> float:
@@ -320,20 +328,30 @@ def _digits(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _interval(times: np.ndarray, notes: list[str]) -> float:
-    if len(times) == 1:
-        return 1.0
-    steps = np.diff(times) if np.isfinite(times).all() else np.zeros(1)
-    mean = float(steps.mean())
+def _interval(times: np.ndarray, notes: list[str]) -> tuple[float, tuple[float, float]]:
+    """Mean time between frames of the first sample, and the shortest and longest of all.
+
+    Args:
+        times: `(samples, T)`.
+        notes: told what is odd.
+    """
+    if times.shape[1] == 1:
+        return 1.0, (1.0, 1.0)
+    steps = np.diff(times) if np.isfinite(times).all() else np.zeros((1, 1))
+    mean = float(steps[0].mean())
     if not np.isfinite(mean) or mean <= 0:
         notes.append("'time' does not increase; a frame interval of 1 is assumed")
-        return 1.0
-    if np.abs(steps - mean).max() > 0.01 * mean:
-        notes.append(
-            f"frames are {steps.min():.4g} to {steps.max():.4g} apart in time; their mean "
-            f"{mean:.4g} is used as dt"
-        )
-    return _digits(mean)
+        return 1.0, (1.0, 1.0)
+    dt = _digits(mean)
+    if np.abs(steps - mean).max() <= 0.01 * mean:
+        return dt, (dt, dt)
+    notes.append(
+        f"frames are {steps.min():.4g} to {steps.max():.4g} apart in time; the first trajectory's "
+        f"mean {mean:.4g} is used as dt"
+    )
+    # A step back in time is no step; the others say how short one can be.
+    shortest, longest = _digits(steps[steps > 0].min()), _digits(steps.max())
+    return dt, (min(shortest, dt), max(longest, dt))
 
 
 def _field(

@@ -56,11 +56,13 @@ class Candidate:
         name: for tables and legends. Models that differ in their seed alone may share one.
         model: what predicts.
         training: how it was trained, plain data.
+        allow_untrained: whether it may be asked for patches that it was not trained for.
     """
 
     name: str
     model: Evaluable
     training: Mapping[str, Any] = field(default_factory=dict)
+    allow_untrained: bool = False
     _flops: dict[tuple[Domain, Patch], int] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -100,8 +102,20 @@ class Candidate:
         return per_axis(patch, self.model.domain.ndim, "patch")
 
     def knows(self, patch: Patch) -> bool:
-        """Whether the model takes a patch."""
+        """Whether the model was trained for a patch."""
         return self.sizes(patch) in {self.sizes(known) for known in self.model.patches}
+
+    def objection(self, patches: Sequence[Patch], domain: Domain) -> str | None:
+        """Why the model can't follow a schedule of some patches on a domain; None if it can."""
+        unknown = [patch for patch in patches if not self.knows(patch)]
+        if unknown and not (self.allow_untrained and isinstance(self.model, Model)):
+            return f"which does not know patch {_listed(unknown)}"
+        try:
+            for patch in unknown:
+                self.flops(domain, patch)  # calls the model, without computing anything
+        except PatchError as error:
+            return f"for which {error}"
+        return None
 
     def prepare(self, device: str) -> None:
         """Put the model on a device, in evaluation mode."""
@@ -129,23 +143,28 @@ class Candidate:
         if not isinstance(self.model, nn.Module) or not any(True for _ in self.model.parameters()):
             return 0
         if (domain, patch) not in self._flops:
-            count = call_flops(self.model, domain, patch, frames=self.model.context)
+            options = {} if self.knows(patch) else {"allow_untrained": self.allow_untrained}
+            count = call_flops(self.model, domain, patch, frames=self.model.context, **options)
             self._flops[domain, patch] = count
         return self._flops[domain, patch]
 
 
-def load_candidate(path: str | Path, name: str | None = None) -> Candidate:
+def load_candidate(
+    path: str | Path, name: str | None = None, *, allow_untrained: bool = False
+) -> Candidate:
     """Read a model and what its folder says about its training.
 
     Args:
         path: as for `load_model`.
         name: what to call it; the folder's name by default, of a run's `best` the run's.
+        allow_untrained: whether it may be asked for patches that it was not trained for.
     """
     model, config = load_with_config(path)
     full = Path(path).resolve()
     own = full.parent.name if full.name in ("best", "last") else full.name
     training = config.get("training")
-    return Candidate(name or own, model, training if isinstance(training, Mapping) else {})
+    training = training if isinstance(training, Mapping) else {}
+    return Candidate(name or own, model, training, allow_untrained)
 
 
 def as_candidates(models: Mapping[str, Evaluable] | Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -193,7 +212,7 @@ def choose_schedules(
             without patches is rolled out once, whatever is wanted.
         domain: what the rollouts lie on.
         steps: their length.
-        note: told about every schedule that is left out.
+        note: told about every schedule that is left out, and of patches it was not trained for.
 
     Raises:
         PatchError: nothing is left, or a schedule is shorter than the rollout.
@@ -206,23 +225,25 @@ def choose_schedules(
     kept = []
     for schedule in chosen:
         patches = used_patches(schedule, steps)
-        unknown = [patch for patch in patches if not candidate.knows(patch)]
-        if unknown:
-            note(
-                f"schedule {schedule} is left out for model '{candidate.name}', which does not "
-                f"know patch {', '.join(map(str, unknown))}"
-            )
+        if reason := candidate.objection(patches, domain):
+            note(f"schedule {schedule} is left out for model '{candidate.name}', {reason}")
             continue
         for patch in patches:
             PatchGrid.lay(domain, patch)  # refuses what the grid can't hold
         kept.append(schedule)
+    asked = dict.fromkeys(patch for s in kept for patch in used_patches(s, steps))
+    if untrained := [patch for patch in asked if not candidate.knows(patch)]:
+        note(f"model '{candidate.name}' was not trained for patch {_listed(untrained)}")
     if not kept:
-        known = ", ".join(map(str, candidate.model.patches))
         raise PatchError(
-            f"model '{candidate.name}' knows patch {known} and can follow none of the schedules "
-            f"{', '.join(map(str, chosen))}; give one of its patches"
+            f"model '{candidate.name}' knows patch {_listed(candidate.model.patches)} and can "
+            f"follow none of the schedules {', '.join(map(str, chosen))}; give one of its patches"
         )
     return tuple(kept)
+
+
+def _listed(patches: Sequence[Patch]) -> str:
+    return ", ".join(map(str, patches))
 
 
 def usual_schedules(candidate: Candidate) -> list[Schedule]:

@@ -101,7 +101,7 @@ class _Fields:
             if any(dataset.startswith(name) for name in INCOMPRESSIBLE):
                 found["divergence"] = self.divergence
             flow = FLOWS.get(dataset)
-            if flow and "pressure" in self.index and flow.fits(self):
+            if flow and "pressure" in self.index and flow.fits(self) and self.domain.has_one_dt:
                 found["momentum"] = lambda frames: self.momentum(frames, flow)
         if "density" in self.index:
             found["mass"] = self.mass

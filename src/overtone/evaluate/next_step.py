@@ -1,8 +1,8 @@
-"""One step from true frames, at each patch that a model knows."""
+"""One step from true frames, at each patch that a model knows or is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ def next_steps(
     candidate: Candidate,
     truth: Trajectories,
     *,
+    patches: Sequence[Patch],
     windows: int,
     batch: int,
     seed: int,
@@ -35,6 +36,7 @@ def next_steps(
     Args:
         candidate: the model.
         truth: what to predict.
+        patches: at which, each once.
         windows: how many, spread evenly over the trajectories and their frames; at least one of
             each trajectory.
         batch: windows that are predicted at once.
@@ -42,7 +44,7 @@ def next_steps(
         device: where to compute.
         tick: called after each batch.
     """
-    patches, ndim = candidate.model.patches, truth.domain.ndim
+    ndim = truth.domain.ndim
     sums = torch.zeros(len(patches), len(truth), len(truth.domain.fields), dtype=torch.float64)
     counts = torch.zeros(len(truth), dtype=torch.float64)
     seconds = [0.0] * len(patches)
@@ -68,9 +70,14 @@ def next_steps(
 
 def _step(candidate: Candidate, window: Window, patch: Patch) -> tuple[Tensor, float]:
     """The next frame `(B, C, *space)`, finite or not, and the seconds that it took."""
-    schedule = Constant(patch)
     frames = rollout(
-        candidate.model, window, steps=1, schedule=schedule, check_finite=False, timed=True
+        candidate.model,
+        window,
+        steps=1,
+        schedule=Constant(patch),
+        check_finite=False,
+        allow_untrained=candidate.allow_untrained,
+        timed=True,
     )
     return next(frames), frames.seconds
 

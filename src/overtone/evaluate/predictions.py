@@ -177,6 +177,7 @@ class _Flight:
             steps=self.steps,
             schedule=self.schedule,
             on_blow_up="drop",
+            allow_untrained=self.candidate.allow_untrained,
         )
         for frame in frames:
             alive = frames.alive.tolist()

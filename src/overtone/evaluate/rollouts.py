@@ -70,6 +70,7 @@ def roll_out(
             steps=steps,
             schedule=schedule,
             on_blow_up="drop",
+            allow_untrained=candidate.allow_untrained,
             timed=True,
         )
         for step, predicted in enumerate(frames, start=1):

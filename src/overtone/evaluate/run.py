@@ -154,29 +154,37 @@ class _Work:
         """For each candidate its next steps, and then run and frames of each schedule."""
         options: dict[str, Any] = {"batch": self.batch, "seed": self.seed, "device": self.device}
 
-        def one(part: tuple[Candidate, Schedule | None]) -> Any:
-            candidate, schedule = part
-            what = f"{candidate.name}: {schedule or 'next step'}"
+        def one(part: tuple[Candidate, Schedule | tuple[Patch, ...]]) -> Any:
+            candidate, task = part
+            single = isinstance(task, tuple)
+            what = f"{candidate.name}: {'next step' if single else task}"
             shared: dict[str, Any] = options | {"tick": lambda: self.tell(what, 1)}
-            if schedule is None:
-                return next_steps(candidate, self.truth, windows=self.windows, **shared)
+            if single:
+                shared |= {"patches": task, "windows": self.windows}
+                return next_steps(candidate, self.truth, **shared)
             shared |= {"steps": self.steps, "patches": self.patches}
-            return roll_out(candidate, schedule, self.truth, **shared)
+            return roll_out(candidate, task, self.truth, **shared)
 
         for candidate in candidates:
             candidate.prepare(self.device)
         parts = [
-            [(candidate, schedule) for schedule in (None, *plan)]
+            [(candidate, task) for task in (self._single(candidate, plan), *plan)]
             for candidate, plan in zip(candidates, plans, strict=True)
         ]
         if workers == 1:
             return [[one(part) for part in row] for row in parts]
-        for candidate in candidates:
-            for patch in candidate.model.patches:
+        for candidate, plan in zip(candidates, plans, strict=True):
+            for patch in self._single(candidate, plan):
                 candidate.flops(self.truth.domain, patch)  # counting hooks into all threads
-        flat = [(candidate.twin(), schedule) for row in parts for candidate, schedule in row]
+        flat = [(candidate.twin(), task) for row in parts for candidate, task in row]
         found = iter(on_cores(one, flat, workers=workers, stop=self.stop))
         return [[next(found) for _ in row] for row in parts]
+
+    def _single(self, candidate: Candidate, plan: Sequence[Schedule]) -> tuple[Patch, ...]:
+        """The patches of single steps: all that the model knows, and what it is asked for."""
+        asked = [patch for schedule in plan for patch in used_patches(schedule, self.steps)]
+        untrained = {candidate.sizes(p): p for p in asked if not candidate.knows(p)}
+        return (*candidate.model.patches, *untrained.values())
 
 
 def _result(
@@ -212,7 +220,7 @@ def _describe(truth: Trajectories, work: _Work) -> Data:
         fingerprint=fingerprint(truth.folder.files),
         trajectories=len(truth),
         start=truth.start,
-        domain=truth.domain.to_dict(),
+        domain=truth.folder.domain.to_dict(),  # of all trajectories; they may differ in dt
     )
 
 

@@ -31,18 +31,24 @@ class Size:
     mlp_dim: int
 
 
-# Named by their parameters with time attention; without it there are about a quarter fewer.
+# Named by their parameters with time attention; without it there are about a quarter fewer. What
+# the paper calls MLP dim is twice our `mlp_dim`: both halves of the gated MLP (docs/paper.md).
 SIZES: dict[str, Size] = {
     "nano": Size(width=64, heads=2, blocks=4, mlp_dim=216),  # about 0.4 M in 3D, for a CPU
     "tiny": Size(width=96, heads=3, blocks=4, mlp_dim=320),  # about 0.75 M parameters, for a CPU
     "7m": Size(width=192, heads=3, blocks=12, mlp_dim=384),
     "25m": Size(width=384, heads=6, blocks=12, mlp_dim=768),
+    "50m": Size(width=512, heads=8, blocks=12, mlp_dim=1024),
     "100m": Size(width=768, heads=12, blocks=12, mlp_dim=1536),
 }
 
 
 Time = Literal["fold", "attend"]
 """How the frames of a context meet: as channels of one frame of tokens, or by attention."""
+
+
+Mlp = Literal["beside", "behind"]
+"""Where a block has its MLP: beside the spatial mixing, or behind it, as in the paper."""
 
 
 class Options(TypedDict, total=False):
@@ -61,6 +67,7 @@ class Options(TypedDict, total=False):
     causal: bool
     max_turns: int
     layer_scale: float
+    mlp: Mlp
     drop_path: float
     window: int
     mode_blocks: int
@@ -86,7 +93,8 @@ class Architecture:
         skip: whether details go round the tokens, from the encoder's stages to the decoder's.
         causal: whether a frame sees only itself and earlier ones, where it attends.
         max_turns: highest frequency of the rotary encoding, in turns per domain.
-        layer_scale, drop_path: of the residual branches.
+        layer_scale, drop_path: of the residual branches; 0 for none.
+        mlp: whether a block's MLP stands `"beside"` the spatial mixing or `"behind"` it.
         window: most tokens of a window along an axis (`"swin"`).
         mode_blocks: blocks of channels of the spectral network (`"afno"`).
         refine: width of the convolutions that correct changes cell by cell; 0 for none.
@@ -109,6 +117,7 @@ class Architecture:
     causal: bool
     max_turns: int
     layer_scale: float
+    mlp: Mlp
     drop_path: float
     window: int
     mode_blocks: int
@@ -119,6 +128,7 @@ class Architecture:
         require_one_of(self.tokenizer, TOKENIZERS, "tokenizer")
         require_one_of(self.decoder, DECODER_RULES, "decoder")
         require_one_of(self.time, get_args(Time), "time")
+        require_one_of(self.mlp, get_args(Mlp), "mlp")
         names = ("context", "width", "heads", "blocks", "mlp_dim", "stage_dim", "max_turns",
                  "window", "mode_blocks")  # fmt: skip
         require_sizes({name: getattr(self, name) for name in names})
@@ -234,6 +244,7 @@ def design(
         # Half a turn per 16 cells of the longest axis: finer places are the tokenizer's business.
         max_turns=options.get("max_turns", max(16, math.ceil(max(domain.shape) / 16))),
         layer_scale=options.get("layer_scale", 0.1),
+        mlp=options.get("mlp", "beside"),
         drop_path=options.get("drop_path", 0.0),
         window=options.get("window", 8),
         mode_blocks=options.get("mode_blocks", math.gcd(numbers["width"], 8)),

@@ -11,7 +11,6 @@ rebuilt from. All accept windows that fit the domain they were built for and pat
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -269,8 +268,9 @@ def accept_window(window: Window, *, domain: Domain, context: int, check_finite:
             f"the window has boundaries of kind {unknown}, which the model has not learned; it "
             f"knows periodic{''.join(f', {kind}' for kind in domain.kinds)}"
         )
-    if not math.isclose(given.dt, domain.dt, rel_tol=1e-3):
-        raise DomainError(f"the window's dt is {given.dt}, the model steps by {domain.dt}")
+    if not domain.steps_by(given.dt):
+        known = " to ".join(map(str, dict.fromkeys(domain.dt_range)))
+        raise DomainError(f"the window's dt is {given.dt}, the model steps by {known}")
     needed = min(2, context)
     if window.num_frames < needed:
         raise DomainError(
@@ -304,7 +304,7 @@ def accept_patch(
         known = ", ".join(str(short_patch(known)) for known in trained)
         raise PatchError(
             f"patch {short_patch(sizes)} was not trained for; this model knows {known}. "
-            "allow_untrained=True tries it anyway"
+            "allow_untrained=True, or --allow-untrained, tries it anyway"
         )
     return PatchGrid.lay(domain, sizes, shift)
 

@@ -18,6 +18,7 @@ ADDED_TO_ARCHITECTURES = {
     "refine": 0,
     "time": "attend",
     "skip": False,
+    "mlp": "beside",
 }
 """Numbers of an emulator that the first versions had no choice in."""
 RENAMED_BASELINES = {"afno": "afno_net"}

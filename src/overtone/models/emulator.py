@@ -76,6 +76,7 @@ class Emulator(Model):
             causal=a.causal,
             max_turns=a.max_turns,
             layer_scale=a.layer_scale,
+            mlp=a.mlp,
             drop_path=a.drop_path,
             window=a.window,
             mode_blocks=a.mode_blocks,
@@ -184,11 +185,11 @@ def build(
         domain: what it will be trained on.
         tokenizer: `"csm"`, `"ckm"` or `"fixed"`.
         patches: what it will be trained for.
-        size: `"nano"`, `"tiny"`, `"7m"`, `"25m"` or `"100m"`.
+        size: `"nano"`, `"tiny"`, `"7m"`, `"25m"`, `"50m"` or `"100m"`.
         context: number of frames it looks back on.
         options: what differs from the defaults: `time` (`"fold"` or `"attend"`), `width`, `heads`,
             `blocks`, `mlp_dim`, `stages`, `base_kernel`, `stage_dim`, `skip`, `decoder`, `causal`,
-            `max_turns`, `layer_scale`, `drop_path`, `window` (swin), `mode_blocks` (afno),
+            `max_turns`, `layer_scale`, `mlp`, `drop_path`, `window` (swin), `mode_blocks` (afno),
             `refine`.
     """
     architecture = design(

@@ -55,6 +55,7 @@ def call_flops(
     frames: int,
     batch: int = 1,
     training: bool = False,
+    **options: Any,
 ) -> int:
     """FLOPs of predicting one frame, or of one training step's forward and backward pass.
 
@@ -65,13 +66,16 @@ def call_flops(
         frames: T of the window.
         batch: B of the window.
         training: count a training step, in which every frame predicts.
+        options: of `predict_change`, such as `allow_untrained`.
     """
     twin: Any = copy.deepcopy(model).to("meta").requires_grad_(training)
     fields = torch.empty(batch, frames, len(domain.fields), *domain.shape, device="meta")
     counter = FlopCounterMode(display=False, custom_mapping=FFT_FLOPS)
     with torch.device("meta"), torch.set_grad_enabled(training), counter:
         twin.train()  # in evaluation mode it would look for NaN, which meta tensors can't tell
-        changes, _ = twin.predict_change(Window(fields, domain), patch, last_only=not training)
+        changes, _ = twin.predict_change(
+            Window(fields, domain), patch, last_only=not training, **options
+        )
         if training:
             changes.square().mean().backward()
     return counter.get_total_flops()

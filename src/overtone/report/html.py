@@ -26,7 +26,7 @@ from overtone.guard.folders import claim
 from overtone.guard.names import shown
 from overtone.report.figures.animation import animate, telling_pair
 from overtone.report.gallery import drawings
-from overtone.report.series import domain_of
+from overtone.report.series import domain_of, dt_text
 from overtone.report.style import DPI, save
 from overtone.report.summary import sentences
 from overtone.report.tables import Table, tables
@@ -217,7 +217,8 @@ def _facts(results: Results) -> str:
         "grid": _grid(domain),
         "fields": ", ".join(domain.fields),
         "trajectories": str(data.trajectories),
-        "rollout": f"{results.steps} steps of dt = {domain.dt:g}, contexts from frame {data.start}",
+        "rollout": f"{results.steps} steps of dt = {dt_text(domain)}, "
+        f"contexts from frame {data.start}",
         "models": "; ".join(
             f"{m.name}{'' if m.seed is None else f' (seed {m.seed})'}, "
             f"{m.num_parameters:,} parameters"

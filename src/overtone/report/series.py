@@ -203,6 +203,11 @@ def domain_of(results: Results) -> Domain:
         ) from error
 
 
+def dt_text(domain: Domain) -> str:
+    """The time between frames, or the shortest and the longest."""
+    return " to ".join(f"{dt:g}" for dt in dict.fromkeys(domain.dt_range))
+
+
 def _by_step(curves: Sequence[Sequence[Estimate]]) -> tuple[Estimate, ...]:
     """Estimates at each step, averaged over seeds, as far as the shortest goes."""
     return tuple(pool(step) for step in zip(*curves, strict=False))

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from overtone.data import WellFolder, collate
+from overtone.data import WellFolder, collate_mixed
 from overtone.errors import DataError, TrainingDiverged
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
@@ -149,7 +149,7 @@ class Trainer:
             self.parts.data,
             batch_sampler=self.windows,
             num_workers=self.config.data.workers,
-            collate_fn=collate,
+            collate_fn=collate_mixed,
             pin_memory=self.parts.ranks.device.type == "cuda",
             worker_init_fn=ignore_interrupts,
         )

@@ -1,8 +1,8 @@
 """Named training configurations: functions that return a `RunConfig`.
 
-`DATASET-SIZE` is the paper's setting for one of its six datasets at 7, 25 or 100 million
-parameters: global batch 16, Adam, six frames, 20,000 updates for each patch. `DATASET-mini` trains
-a tiny model on a built-in solver's data in minutes to an hour on two cores.
+Those of the paper are in `train.paper`. `DATASET-SIZE-fold` trains a model of the paper's size on
+its data in our way: folded, by the data's pace, with shifts and short rollouts. `DATASET-mini` does
+so with a tiny model on a built-in solver's data, in minutes to an hour on two cores.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import partial
 from typing import Literal
 
 from overtone.errors import ConfigError, suggest
+from overtone.train import paper
 from overtone.train.config import (
     DataConfig,
     GenerateConfig,
@@ -70,17 +71,6 @@ class Miniature:
     unroll: int = 4
 
 
-# The paper trains shear flow on every second cell of The Well's grid, the others on all.
-DATASETS = {
-    "shear-flow": ("shear_flow", 2),
-    "rayleigh-benard": ("rayleigh_benard", 1),
-    "active-matter": ("active_matter", 1),
-    "turbulent-radiative-layer-2d": ("turbulent_radiative_layer_2D", 1),
-    "supernova-explosion": ("supernova_explosion_64", 1),
-    "turbulence-gravity-cooling": ("turbulence_gravity_cooling", 1),
-}
-SIZES = ("7m", "25m", "100m")
-
 MINIATURES = {
     "shear-flow": Miniature(
         "shear_flow", (128, 128), 2, (("reynolds", 5e3),), trajectories=48, steps=80
@@ -110,23 +100,31 @@ MINIATURES = {
 }
 
 
-def paper(name: str, dataset: str, size: str) -> RunConfig:
-    """The paper's setting. Set `data.path`; `model.tokenizer=fixed model.patches=[16]` for a rival.
+def folded(name: str, dataset: str, size: str) -> RunConfig:
+    """A folded model of the paper's size on its data, with its batch and number of updates.
+
+    The form is that of `mini`; the learning rate was not tuned at these sizes.
 
     Args:
         name: of the recipe.
-        dataset: short name, a key of `DATASETS`.
-        size: `"7m"`, `"25m"` or `"100m"`.
+        dataset: a key of `paper.DATASETS`.
+        size: of the model.
     """
-    folder, coarsen = DATASETS[dataset]
+    theirs = paper.emulator(name, dataset, size)
     return RunConfig(
         recipe=name,
-        data=DataConfig(path=f"datasets/{folder}", coarsen=coarsen, workers=4),
-        model=ModelConfig(size=size, context=6, time="attend", drop_path=0.1),
-        optimizer=OptimizerConfig(kind="adam", lr=1e-4, weight_decay=1e-4),
-        train=TrainConfig(batch=16, updates_per_patch=20_000),
-        valid=ValidConfig(every=2000),
-        save=SaveConfig(every=1000),
+        data=theirs.data,
+        model=ModelConfig(name=theirs.model.name, size=size, context=8),
+        optimizer=OptimizerConfig(lr=1e-3, schedule="cosine", warmup=0.1),
+        train=TrainConfig(
+            batch=theirs.train.batch,
+            updates_per_patch=theirs.train.updates_per_patch,
+            shift=0.5,
+            unroll=4,
+            unroll_from=UNROLL_FROM,
+        ),
+        valid=theirs.valid,
+        save=theirs.save,
     )
 
 
@@ -164,7 +162,12 @@ def mini(name: str, dataset: str) -> RunConfig:
 
 
 RECIPES: dict[str, Recipe] = {
-    **{f"{d}-{s}": partial(paper, f"{d}-{s}", d, s) for d in DATASETS for s in SIZES},
+    **paper.RECIPES,
+    **{
+        f"{d}-{s}-fold": partial(folded, f"{d}-{s}-fold", d, s)
+        for d in paper.DATASETS
+        for s in paper.SIZES
+    },
     **{f"{d}-mini": partial(mini, f"{d}-mini", d) for d in MINIATURES},
 }
 
@@ -173,6 +176,6 @@ def recipe(name: str) -> RunConfig:
     """The configuration of a recipe."""
     if name not in RECIPES:
         raise ConfigError(
-            f"no recipe '{name}'{suggest(name, list(RECIPES))}; there are {', '.join(RECIPES)}"
+            f"no recipe '{name}'{suggest(name, list(RECIPES))}; `overtone train list` shows all"
         )
     return RECIPES[name]()

@@ -21,6 +21,7 @@ from overtone.data import WellFolder
 from overtone.domain import Domain
 from overtone.errors import (
     ConfigError,
+    DataError,
     OvertoneError,
     TrainingStopped,
     refusal,
@@ -223,6 +224,7 @@ def _prepare(config: RunConfig, folder: Path, own: Ranks, console: Console) -> P
     path = data_folder(config.data, own, console)
     data = read(config, path, "train", horizon=config.train.unroll)
     windows = read(config, path, "valid", horizon=1)
+    _require_known_steps(windows, data.domain)
     source = {"train": _about(data), "valid": _about(windows)}
     own.require_alike(flat(source), "Let data.path be the same data for all of them")
     part = Share(config.train.batch, config.train.accumulate, own.rank, own.world).size
@@ -263,6 +265,18 @@ def _about(data: WellFolder) -> dict[str, Any]:
         "trajectories": data.num_trajectories,
         "cells": "x".join(map(str, data.layouts[0].shape)),
     }
+
+
+def _require_known_steps(data: WellFolder, domain: Domain) -> None:
+    """Refuse trajectories whose frames are further apart, or closer, than any that are learned."""
+    for row in range(data.num_trajectories):
+        own = data.domain_of(row)
+        if not domain.steps_by(own.dt):
+            known = " to ".join(map(str, dict.fromkeys(domain.dt_range)))
+            raise DataError(
+                f"'{data.path}': dt is {own.dt} in trajectory {row} of split '{data.split}', and "
+                f"{known} in the training split; a model takes the steps that it has learned"
+            )
 
 
 def _require_batch(num: int, data: WellFolder, advice: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from overtone.data import WellFolder, collate
+from overtone.data import WellFolder, collate_mixed
 from overtone.domain import Window
 from overtone.errors import DataError
 from overtone.metrics import vrmse
@@ -113,7 +113,7 @@ class Validator:
         total, spoilt = 0.0, []
         for first in range(0, share, self.config.batch):
             batch = own[first : first + self.config.batch]
-            window, target = collate([data[i] for i in batch])
+            window, target = collate_mixed([data[i] for i in batch])
             device = self.ranks.device
             values = error(window.to(device), target.to(device)).nan_to_num(
                 nan=math.inf, posinf=math.inf

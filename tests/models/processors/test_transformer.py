@@ -11,6 +11,7 @@ import overtone as ot
 from overtone.grid import PatchGrid
 from overtone.models.processors import PROCESSORS, Transformer
 from overtone.models.processors.attention import DropPath, Gate, Heads, ScaledLinear, attend
+from overtone.models.processors.rope import space_rotation, time_rotation
 
 
 def grid(shape=(8, 12), boundary="periodic"):
@@ -141,6 +142,49 @@ def test_scaled_linear_is_a_layer_scale_behind_a_projection():
         layer.scale.copy_(torch.tensor([1.0, 2.0, 3.0]))
     x = torch.randn(7, 5)
     assert torch.allclose(layer(x), (x @ layer.weight.T) * layer.scale, atol=1e-6)
+
+
+def test_without_a_layer_scale_a_projection_is_bare():
+    layer = ScaledLinear(5, 3, scale=0.0)
+    x = torch.randn(7, 5)
+    assert [name for name, _ in layer.named_parameters()] == ["weight"]
+    assert torch.equal(layer(x), x @ layer.weight.T)
+
+
+@pytest.mark.parametrize("kind", PROCESSORS)
+@pytest.mark.parametrize("context", [1, 4])
+def test_an_mlp_behind_the_mixing_sees_what_it_mixed(kind, context):
+    """The paper's order, time, space, MLP, each on the norm of what the one before it left."""
+    there = grid((3, 4))
+    model = make(kind, context=context, mlp="behind", num_blocks=1)
+    x = tokens_on(there, frames=context)
+    space = space_rotation(there, model.head_dim, model.max_turns, x)
+    time = time_rotation(context, model.head_dim, x)
+    (block,) = model.blocks
+    y = x
+    if context > 1:
+        y = y + block.time(block.time_norm(y), time, last_only=False)
+    y = y + block.space(block.norm(y), space, there)
+    y = y + block.mlp(block.mlp_norm(y))
+    torch.testing.assert_close(model(x, there), model.norm(y))
+    beside = make(kind, context=context, num_blocks=1)
+    beside.load_state_dict(
+        {k: v for k, v in model.state_dict().items() if "mlp_norm" not in k}, strict=True
+    )
+    assert not torch.allclose(beside(x, there), model(x, there))
+
+
+@pytest.mark.parametrize("mlp", ["beside", "behind"])
+def test_a_dropped_sample_passes_a_block_unchanged(mlp):
+    """So each branch can be dropped: time, space and MLP."""
+    there = grid((3, 4))
+    model = make(mlp=mlp, num_blocks=2, drop_path=1 - 1e-9).train()
+    x = tokens_on(there)
+    assert model.blocks[0].drop_path.rate == 0
+    tokens = model.blocks[1](
+        x, there, space_rotation(there, 8, model.max_turns, x), time_rotation(4, 8, x), False
+    )
+    assert torch.equal(tokens, x)
 
 
 def test_drop_path_drops_whole_samples_and_keeps_the_mean():

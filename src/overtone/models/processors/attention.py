@@ -24,17 +24,18 @@ class ScaledLinear(nn.Module):
     """A linear map with LayerScale folded into its weight: `diag(scale) W x`.
 
     The product is that of a projection followed by a LayerScale, without a pass over the
-    activations and without keeping them for the backward pass.
+    activations and without keeping them for the backward pass. With `scale` 0 there is none.
     """
 
     def __init__(self, in_dim: int, out_dim: int, *, scale: float):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(out_dim, in_dim) * in_dim**-0.5)
-        self.scale = nn.Parameter(torch.full((out_dim,), scale))
+        self.scale = nn.Parameter(torch.full((out_dim,), scale)) if scale else None
 
     def forward(self, x: Tensor) -> Tensor:
         """`(..., in_dim)` to `(..., out_dim)`."""
-        return F.linear(x, self.scale[:, None] * self.weight)
+        scale = self.scale
+        return F.linear(x, self.weight if scale is None else scale[:, None] * self.weight)
 
 
 class Heads(nn.Module):

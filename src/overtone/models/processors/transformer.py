@@ -1,8 +1,12 @@
 """The processor: a stack of blocks between encoder and decoder.
 
-A block is time attention, then spatial mixing with a SwiGLU in parallel:
+A block is time attention, then spatial mixing with a SwiGLU beside it,
 
-    x ← x + Time(norm(x)),   x ← x + Space(n) + MLP(n),  n = norm(x)
+    x ← x + Time(norm(x)),   x ← x + Space(n) + MLP(n),  n = norm(x),
+
+or behind it, as the paper draws its blocks:
+
+    x ← x + Time(norm(x)),   x ← x + Space(norm(x)),   x ← x + MLP(norm(x)),
 
 each branch scaled (LayerScale) and, in training, dropped at random for whole samples. Time
 attention is causal by default: a frame never sees a later one, so each frame's output is a
@@ -71,10 +75,11 @@ class TimeAttention(Heads):
 
 
 class Block(nn.Module):
-    """Time attention, then spatial mixing beside an MLP.
+    """Time attention, then spatial mixing and an MLP.
 
     Args:
         dim, num_heads, mlp_dim: widths; `mlp_dim` is the hidden width of the SwiGLU.
+        mlp: where it stands, `"beside"` the spatial mixing or `"behind"` it.
         space: the spatial mixing; called with tokens, their rotation and the patch grid.
         causal: whether time attention is.
         with_time: whether there is time attention at all; a model of one frame has none.
@@ -87,6 +92,7 @@ class Block(nn.Module):
         num_heads: int,
         mlp_dim: int,
         *,
+        mlp: str,
         space: nn.Module,
         causal: bool,
         with_time: bool,
@@ -100,6 +106,7 @@ class Block(nn.Module):
             self.time = TimeAttention(dim, num_heads, scale=layer_scale, causal=causal)
         self.norm = nn.LayerNorm(dim)
         self.space = space
+        self.mlp_norm = nn.LayerNorm(dim) if mlp == "behind" else None
         self.mlp = SwiGLU(dim, mlp_dim, scale=layer_scale)
         self.drop_path = DropPath(drop_path)
 
@@ -117,7 +124,11 @@ class Block(nn.Module):
             y = self.time(self.time_norm(x), time_rotation, last_only=last_only)
             residual = residual + self.drop_path(y)
         y = self.norm(residual)
-        return residual + self.drop_path(self.space(y, space_rotation, grid) + self.mlp(y))
+        mixed = self.space(y, space_rotation, grid)
+        if self.mlp_norm is None:
+            return residual + self.drop_path(mixed + self.mlp(y))
+        residual = residual + self.drop_path(mixed)
+        return residual + self.drop_path(self.mlp(self.mlp_norm(residual)))
 
 
 class Transformer(nn.Module):
@@ -129,7 +140,8 @@ class Transformer(nn.Module):
         context: number of frames it is built for; with one there is no time attention.
         causal: whether time attention is.
         max_turns: highest spatial frequency of the rotary encoding, in turns per domain.
-        layer_scale: initial scale of the residual branches.
+        layer_scale: initial scale of the residual branches; 0 for branches without one.
+        mlp: where a block has its MLP, `"beside"` the spatial mixing or `"behind"` it.
         drop_path: rate of the last block; it grows linearly from 0 at the first.
         window: most tokens of a window along an axis, for `"swin"`.
         mode_blocks: blocks of channels of the spectral network, for `"afno"`.
@@ -147,6 +159,7 @@ class Transformer(nn.Module):
         causal: bool = True,
         max_turns: int = 16,
         layer_scale: float = 0.1,
+        mlp: str = "beside",
         drop_path: float = 0.0,
         window: int = 8,
         mode_blocks: int = 8,
@@ -160,6 +173,7 @@ class Transformer(nn.Module):
                 dim,
                 num_heads,
                 mlp_dim,
+                mlp=mlp,
                 space=_space(
                     kind,
                     dim,

@@ -18,7 +18,14 @@ from matplotlib.patches import Patch as Swatch
 
 from overtone.evaluate.results import Estimate, Harmonics, Results, Run
 from overtone.guard.names import shown
-from overtone.report.series import Series, domain_of, evenly_chosen, part_names, series
+from overtone.report.series import (
+    Series,
+    domain_of,
+    dt_text,
+    evenly_chosen,
+    part_names,
+    series,
+)
 from overtone.report.style import (
     WIDE,
     Look,
@@ -65,7 +72,7 @@ def drawable(
 
 def step_label(results: Results) -> str:
     """The label of an axis of rollout steps."""
-    return f"rollout step (dt = {domain_of(results).dt:g})"
+    return f"rollout step (dt = {dt_text(domain_of(results))})"
 
 
 def panels(count: int, *, height: float = 3.2) -> tuple[Figure, list[Axes]]:
