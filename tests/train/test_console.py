@@ -10,19 +10,20 @@ from overtone.train.console import Display, duration
 
 def test_plain_lines_elsewhere_than_on_a_terminal():
     text = io.StringIO()
-    with Display(10, 0, Console(file=text), quiet=False) as display:
-        display.show(3, "loss 0.5", rate=1.0)  # too soon after the start
-        display.show(10, "loss 0.25", rate=1.0)
+    with Display(Console(file=text), quiet=False) as display:
+        display.show(0.3, "3/10", "loss 0.5", left=7.0)  # too soon after the start
+        display.show(1.0, "10/10", "loss 0.25", left=0.0)
         display.say("update [4] done")
-    assert text.getvalue() == "10/10 loss 0.25 ETA 0:00:00\nupdate [4] done\n"
+    assert text.getvalue() == "10/10 ETA 0:00:00 loss 0.25\nupdate [4] done\n"
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_names_are_text_and_numbers_stay_whole_on_any_terminal(width):
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=width, color_system=None)
-    with Display(1000, 0, console, quiet=False) as display:
-        display.show(500, "[/x] \x1b[2Jgone  loss 0.1234  lr 0.00012", rate=1.0)
+    with Display(console, quiet=False) as display:
+        text_of = "[/x] \x1b[2Jgone  loss 0.1234  lr 0.00012"
+        display.show(0.5, "500/1000", text_of, left=1.0)
         display.say("[/x] \x1b[2Jgone")
     display.table("[/x]", [("folder", "[/x]\x1b[2Jgone"), ("best validation score", "0.1234")])
     said = text.getvalue()
@@ -35,8 +36,8 @@ def test_names_are_text_and_numbers_stay_whole_on_any_terminal(width):
 
 def test_quiet_ranks_say_nothing():
     text = io.StringIO()
-    with Display(10, 0, Console(file=text, force_terminal=True), quiet=True) as display:
-        display.show(10, "loss", rate=1.0)
+    with Display(Console(file=text, force_terminal=True), quiet=True) as display:
+        display.show(1.0, "10/10", "loss", left=0.0)
         display.say("hello")
         display.table("title", [("a", "b")])
     assert text.getvalue() == ""
@@ -44,7 +45,7 @@ def test_quiet_ranks_say_nothing():
 
 def test_names_in_a_table_are_shown_as_they_are():
     text = io.StringIO()
-    with Display(1, 0, Console(file=text, width=60), quiet=False) as display:
+    with Display(Console(file=text, width=60), quiet=False) as display:
         display.table("[/x] title", [("folder", "runs/[red]a\x1b[2J")])
     assert "[/x] title" in text.getvalue()
     assert "runs/[red]a\\x1b[2J" in text.getvalue()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -33,6 +33,14 @@ from overtone.guard.limits import require_memory
 
 Item = tuple[Window, Tensor]
 """A window `(T, C, *space)` and its target `(horizon, C, *space)`."""
+
+
+class Items(Protocol):
+    """Any map-style dataset of windows and targets, ours or another's."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Item: ...
 
 
 SAMPLED_CELLS = 2**20
@@ -100,6 +108,9 @@ class WellFolder(Dataset[Item]):
         self.path, self.split = str(path), split
         self.context, self.horizon, self.stride = context, horizon, stride
         self.dtype, self.whole = dtype, whole
+        self._reading = {"stride": stride, "fields": fields, "coarsen": coarsen, "dtype": dtype,
+                         "max_open": max_open, "keep": keep}  # fmt: skip
+        self._trajectories = trajectories
         self.files = find_files(path, split)
         self.layouts = [file.layout() for file in self.files]
         self._handles = Handles(max_open)
@@ -115,6 +126,34 @@ class WellFolder(Dataset[Item]):
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: not the frames, which it reads itself."""
         return self.__dict__ | {"_kept": None if self._kept is None else {}}
+
+    def __repr__(self) -> str:
+        """What is in it, in a line."""
+        frames = {self.num_frames(i) for i in range(self.num_trajectories)}
+        lengths = f"{min(frames)}" if len(frames) == 1 else f"{min(frames)} to {max(frames)}"
+        return (
+            f"WellFolder('{self.path}', split '{self.split}': {self.num_trajectories} trajectories "
+            f"of {lengths} frames, {len(self):,} windows of {self.context} + {self.horizon} frames; "
+            f"{self.domain})"
+        )
+
+    def again(self, *, context: int, horizon: int, split: str | None = None, keep: int = 0) -> Self:
+        """The same data cut into other windows.
+
+        Args:
+            context, horizon: as for the class.
+            split: another one, with all of its trajectories; this one if None.
+            keep: bytes that may stay in memory, if that is more than before.
+        """
+        own = split in (None, self.split)
+        return type(self)(
+            self.path,
+            self.split if split is None else split,
+            context,
+            horizon,
+            trajectories=self._trajectories if own else None,
+            **self._reading | {"keep": max(keep, self._reading["keep"])},
+        )
 
     @property
     def domain(self) -> Domain:
