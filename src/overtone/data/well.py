@@ -84,6 +84,10 @@ class WellFolder(Dataset[Item]):
         max_open: files that a process keeps open.
         keep: bytes that may stay in memory: if all frames fit, each trajectory is read, and
             coarsened, once in a process. Otherwise, and with 0, files are read for every item.
+
+    Attributes:
+        path, split, context, horizon, stride, dtype, whole: as given.
+        reading: options by which the same frames are read again.
     """
 
     def __init__(
@@ -108,8 +112,8 @@ class WellFolder(Dataset[Item]):
         self.path, self.split = str(path), split
         self.context, self.horizon, self.stride = context, horizon, stride
         self.dtype, self.whole = dtype, whole
-        self._reading = {"stride": stride, "fields": fields, "coarsen": coarsen, "dtype": dtype,
-                         "max_open": max_open, "keep": keep}  # fmt: skip
+        self.reading = {"stride": stride, "fields": fields, "coarsen": coarsen, "dtype": dtype,
+                        "max_open": max_open, "keep": keep}  # fmt: skip
         self._trajectories = trajectories
         self.files = find_files(path, split)
         self.layouts = [file.layout() for file in self.files]
@@ -152,7 +156,7 @@ class WellFolder(Dataset[Item]):
             context,
             horizon,
             trajectories=self._trajectories if own else None,
-            **self._reading | {"keep": max(keep, self._reading["keep"])},
+            **self.reading | {"keep": max(keep, self.reading["keep"])},
         )
 
     @property

@@ -148,8 +148,12 @@ def load_candidate(path: str | Path, name: str | None = None) -> Candidate:
     return Candidate(name or own, model, training if isinstance(training, Mapping) else {})
 
 
-def as_candidates(models: Mapping[str, Evaluable] | Sequence[Candidate]) -> tuple[Candidate, ...]:
+def as_candidates(
+    models: Evaluable | Mapping[str, Evaluable] | Sequence[Candidate],
+) -> tuple[Candidate, ...]:
     """Candidates that can be told apart and predict the same fields."""
+    if isinstance(models, nn.Module):
+        models = {"model": models}  # pyright: ignore[reportAssignmentType]
     if isinstance(models, Mapping):
         candidates = tuple(Candidate(name, model) for name, model in models.items())
     else:

@@ -191,7 +191,7 @@ class Trainer:
         spent = np.array([progress.seconds, progress.cpu_seconds]) + agreed - began
         flags = [float(failed), float(interrupt.requested), *spent]
         failed_anywhere, stop, *spent = self.parts.ranks.largest(flags)
-        progress.seconds, progress.cpu_seconds = spent
+        progress.seconds, progress.cpu_seconds = map(float, spent)
         interrupt.agreed = bool(stop)
         if failed_anywhere:
             self._refuse(loss, norm, failed)

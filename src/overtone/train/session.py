@@ -19,6 +19,7 @@ from rich.console import Console
 from torch import Tensor
 
 from overtone.data import ArrayWindows, Items, WellFolder
+from overtone.domain import Window
 from overtone.errors import ConfigError, DataError, OvertoneError, TrainingStopped, refusal
 from overtone.files import replacing
 from overtone.guard.limits import require_memory
@@ -162,6 +163,8 @@ def assemble(
         )
     at_once = min(config.valid.batch, config.valid.windows, len(windows))
     _require_batch(at_once, windows, "choose a smaller valid.batch")
+    for part in (data, windows):
+        _require_accepted(config, model, part)
     if config.model.unit == "pace" and not bool(model.pace.any()):
         model.pace.copy_(_pace(data))
     flops = update_flops(model, config)
@@ -205,6 +208,19 @@ def _require_batch(num: int, data: Items, advice: str) -> None:
         advice,
         error=ConfigError,
     )
+
+
+def _require_accepted(config: RunConfig, model: Model, data: Items) -> None:
+    """Refuse what the model would refuse at its first update: fields, dt, frames, patches."""
+    window, _ = data[0]
+    if not isinstance(window, Window):
+        raise DataError(
+            f"item 0 of the data begins with a {type(window).__name__}; expected pairs of a Window "
+            "(T, C, *space) and a target (horizon, C, *space)"
+        )
+    model.accept(Window(window.fields[None], window.domain), check_finite=False)
+    for patch in model.patches:
+        model.lay(window.domain, patch, int(config.train.shift > 0), False)
 
 
 def _pace(data: Items) -> Tensor:
