@@ -102,7 +102,9 @@ class Domain:
     def __str__(self) -> str:
         """In a line, without the digits that nobody reads."""
         extent = " x ".join(f"{length:.4g}" for length in self.extent)
-        sides = [lower if lower == upper else f"{lower}/{upper}" for lower, upper in self.boundaries]
+        sides = [
+            lower if lower == upper else f"{lower}/{upper}" for lower, upper in self.boundaries
+        ]
         return (
             f"{', '.join(self.fields)} on {'x'.join(map(str, self.shape))} cells of {extent}, "
             f"{' and '.join(dict.fromkeys(sides))}, dt {self.dt:.4g}"
@@ -158,8 +160,8 @@ class Window:
     def __repr__(self) -> str:
         """What it holds, in a line; the numbers themselves are in `fields`."""
         samples = f"{len(self.fields)} x " if self.batched else ""
-        kind = str(self.fields.dtype).removeprefix("torch.")
-        return f"Window({samples}{self.num_frames} frames, {kind}, {self.fields.device}; {self.domain})"
+        kind = f"{str(self.fields.dtype).removeprefix('torch.')}, {self.fields.device}"
+        return f"Window({samples}{self.num_frames} frames, {kind}; {self.domain})"
 
     @property
     def num_channels(self) -> int:

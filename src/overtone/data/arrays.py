@@ -13,7 +13,6 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
@@ -133,8 +132,8 @@ def _frames(array: Any, domain: Domain, number: int) -> Tensor:
     if len(shape) != domain.ndim + 2 or shape[1:] != wanted:
         raise DataError(
             f"trajectory {number} has the shape {shape}; expected (T, {', '.join(map(str, wanted))}"
-            f"), time, then the fields {', '.join(domain.fields)}, then space, and all trajectories "
-            "as (n, T, C, *space). A single field needs its axis, too: array[:, :, None]"
+            f"), time, then the fields {', '.join(domain.fields)}, then space, of all trajectories "
+            "(n, T, C, *space). A single field needs its axis, too: array[:, :, None]"
         )
     frames = Window(array, domain).fields.detach().cpu().float()
     if not bool(frames.isfinite().all()):

@@ -112,8 +112,14 @@ class WellFolder(Dataset[Item]):
         self.path, self.split = str(path), split
         self.context, self.horizon, self.stride = context, horizon, stride
         self.dtype, self.whole = dtype, whole
-        self.reading = {"stride": stride, "fields": fields, "coarsen": coarsen, "dtype": dtype,
-                        "max_open": max_open, "keep": keep}  # fmt: skip
+        self.reading: dict[str, Any] = {
+            "stride": stride,
+            "fields": fields,
+            "coarsen": coarsen,
+            "dtype": dtype,
+            "max_open": max_open,
+            "keep": keep,
+        }
         self._trajectories = trajectories
         self.files = find_files(path, split)
         self.layouts = [file.layout() for file in self.files]
@@ -137,8 +143,8 @@ class WellFolder(Dataset[Item]):
         lengths = f"{min(frames)}" if len(frames) == 1 else f"{min(frames)} to {max(frames)}"
         return (
             f"WellFolder('{self.path}', split '{self.split}': {self.num_trajectories} trajectories "
-            f"of {lengths} frames, {len(self):,} windows of {self.context} + {self.horizon} frames; "
-            f"{self.domain})"
+            f"of {lengths} frames, {len(self):,} windows of {self.context} + {self.horizon} "
+            f"frames; {self.domain})"
         )
 
     def again(self, *, context: int, horizon: int, split: str | None = None, keep: int = 0) -> Self:
@@ -149,15 +155,11 @@ class WellFolder(Dataset[Item]):
             split: another one, with all of its trajectories; this one if None.
             keep: bytes that may stay in memory, if that is more than before.
         """
-        own = split in (None, self.split)
-        return type(self)(
-            self.path,
-            self.split if split is None else split,
-            context,
-            horizon,
-            trajectories=self._trajectories if own else None,
-            **self.reading | {"keep": max(keep, self.reading["keep"])},
-        )
+        split = self.split if split is None else split
+        options = self.reading | {"keep": max(keep, self.reading["keep"])}
+        if split == self.split:
+            options["trajectories"] = self._trajectories
+        return type(self)(self.path, split, context, horizon, **options)
 
     @property
     def domain(self) -> Domain:

@@ -72,9 +72,7 @@ class Budget:
         if train.max_flops is not None:
             ends.append(_to_go(progress.flops, start.flops, train.max_flops, spent))
         left = max(min(ends), 0.0)
-        made = progress.update - start.update
-        updates = round(left * made / spent) if spent > 0 else 0
-        return left + validation * self._validations_left(progress, updates)
+        return left + validation * self._validations_left(progress, start, left)
 
     def used(self, progress: RunProgress) -> str:
         """What is used of it, in the unit that it is given in."""
@@ -108,15 +106,25 @@ class Budget:
     def _most_steps(self) -> float:
         return self._steps(RunProgress(update=self.config.num_updates))
 
-    def _validations_left(self, progress: RunProgress, updates: int) -> int:
-        """How many are to come, the one at the end among them, in so many updates."""
-        valid = self.config.valid
-        if valid.points is not None:
-            return valid.points - min(_points(self.done(progress), valid.points), valid.points)
-        if self.done(progress) >= 1:
+    def _validations_left(self, progress: RunProgress, start: RunProgress, seconds: float) -> int:
+        """How many are to come in so many seconds, the one at the end among them."""
+        valid, done = self.config.valid, self.done(progress)
+        if done >= 1:
             return 0
-        last = progress.update + updates
+        if valid.points is not None:
+            return valid.points - _points(done, valid.points)
+        last = progress.update + self._updates_left(progress, start, seconds)
         return math.ceil(last / valid.every) - progress.update // valid.every
+
+    def _updates_left(self, progress: RunProgress, start: RunProgress, seconds: float) -> int:
+        train, done, most = self.config.train, self.done(progress), self.config.num_updates
+        steps = sum(progress.patches.values()) - sum(start.patches.values())
+        spent = progress.seconds - start.seconds
+        if steps <= 0 or spent <= 0:
+            return most - progress.update
+        early = seconds * max(train.unroll_from - done, 0.0) / (1 - done)
+        made = (early + (seconds - early) / train.unroll) * steps / spent
+        return min(round(made), most - progress.update)
 
 
 def _points(share: float, count: int) -> int:

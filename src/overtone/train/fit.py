@@ -99,7 +99,8 @@ def fit(
     _require_trainable(model)
     console = Console(file=io.StringIO()) if quiet else console or Terminal()
     opened = partial(_opened, domain=domain or model.domain, reading=_reading(settings))
-    sources = _sources(model, opened(data, "train"), valid and opened(valid, "valid"))
+    held = None if valid is None else opened(valid, "valid")
+    sources = _sources(model, opened(data, "train"), held)
     config = _configure(model, sources, settings, minutes, updates)
     use_threads(config)
     own_callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
@@ -279,7 +280,7 @@ def _cut(data: Items, context: int, horizon: int, config: RunConfig) -> Items:
     if window.num_frames < context or len(target) < horizon:
         raise DataError(
             f"the items of the {type(data).__name__} have {window.num_frames} + {len(target)} "
-            f"frames; context {context} and {horizon} target frames are needed. Let them be longer, "
-            "or set train.unroll and valid.rollout_steps to fewer"
+            f"frames; context {context} and {horizon} target frames are needed. Let them be "
+            "longer, or set train.unroll and valid.rollout_steps to fewer"
         )
     return data

@@ -112,7 +112,8 @@ class Trainer:
             self.checkpoints = Checkpoints(parts.folder, ranks, keep=config.save.keep)
         if resume is not None:
             self._restore(resume)
-        self._began, self._validating = replace(self.progress), 0.0
+        self._began = replace(self.progress, patches=dict(self.progress.patches))
+        self._validating = 0.0
         self._stopped = False
         # The optimizer's step comes after all ranks have agreed on the time: it is booked later.
         self._unbooked = np.zeros(2)
@@ -166,8 +167,9 @@ class Trainer:
         return "finished"
 
     def _loader(self) -> DataLoader[Any]:
+        data: Any = self.parts.data
         return DataLoader(
-            self.parts.data,
+            data,
             batch_sampler=self.windows,
             num_workers=self.config.data.workers,
             collate_fn=collate,

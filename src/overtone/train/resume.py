@@ -24,8 +24,8 @@ from overtone.train.state import require_state, state_forms
 # the size of its steps, which is what to change where it diverged: the optimizer's moments hold on,
 # and nothing that is drawn depends on the past. Whatever else makes another model or another aim.
 FREE = ("train.updates", "train.max_", "train.device", "train.threads", "train.compile",
-        "data.workers", "data.memory", "data.path", "data.given", "valid.", "save.", "log.", "parallel.",
-        "train.accumulate", "train.checkpoint_activations",
+        "data.workers", "data.memory", "data.path", "data.given", "valid.", "save.", "log.",
+        "parallel.", "train.accumulate", "train.checkpoint_activations",
         "optimizer.lr", "optimizer.schedule", "optimizer.warmup", "optimizer.final",
         "optimizer.clip", "optimizer.weight_decay", "train.batch")  # fmt: skip
 

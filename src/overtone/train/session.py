@@ -86,9 +86,7 @@ class Outcome:
     best: Mapping[str, Tensor] | None = None
 
 
-def conduct(
-    config: RunConfig, own: Ranks, prepare: Prepare, way: Way, console: Console
-) -> Outcome:
+def conduct(config: RunConfig, own: Ranks, prepare: Prepare, way: Way, console: Console) -> Outcome:
     """One rank's part. Whatever uses the ranks' connections ends with this call, before they do.
 
     Args:

@@ -236,7 +236,7 @@ def explain(config: RunConfig, facts: Facts) -> list[str]:
     own_model = (model.name, model.size, model.context) == (
         chosen.model.name, chosen.model.size, chosen.model.context)  # fmt: skip
     own_steps = (train.batch, rate) == (chosen.train.batch, chosen.optimizer.lr)
-    unrolled = f"; {train.unroll} steps each from {train.unroll_from:.0%} on, against drift"
+    unrolled = f"; the last {1 - train.unroll_from:.0%} unrolled {train.unroll} steps"
     valid = config.valid
     points = f"at {valid.points} points" if valid.points else f"every {valid.every} updates"
     return [

@@ -70,9 +70,7 @@ def plot_rollout(
     return field_panels(Samples(domain, kept, truth, predictions), field)
 
 
-def _frames(
-    model: Evaluable, data: object, trajectory: int, split: str
-) -> tuple[Tensor, Domain]:
+def _frames(model: Evaluable, data: object, trajectory: int, split: str) -> tuple[Tensor, Domain]:
     """All frames of a trajectory, `(T, C, *space)`."""
     if isinstance(data, (str, Path)):
         data = WellFolder(data, split, context=model.context, fields=model.domain.fields)
