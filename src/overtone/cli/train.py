@@ -62,7 +62,8 @@ def train(
     named = {"data.path": data, "train.max_minutes": minutes}
     changes = read_file(config) if config else {}
     changes |= {key: value for key, value in named.items() if value is not None}
-    resolved = _resolve(recipe, changes | parse_pairs(settings or []), folder if resume else None)
+    changes |= parse_pairs(settings or [])
+    resolved = _resolve(recipe, changes, folder if resume else None, aside=show)
     if show:
         typer.echo(resolved.to_yaml().rstrip())
         return
@@ -83,13 +84,16 @@ def train(
         raise typer.Exit(INTERRUPTED)
 
 
-def _resolve(recipe: str, changes: Mapping[str, Any], earlier: Path | None) -> RunConfig:
-    """The settings of a recipe with changes.
+def _resolve(
+    recipe: str, changes: Mapping[str, Any], earlier: Path | None, *, aside: bool
+) -> RunConfig:
+    """The settings of a recipe with changes; what was chosen by the data is explained.
 
     Args:
         recipe: its name.
         changes: dotted key -> value.
         earlier: folder of a run that goes on, if there is one.
+        aside: explain it on the stream of errors, since the output is to be a file of settings.
     """
     from overtone.train.config import change, load_config
     from overtone.train.recipes import MINE, for_data
@@ -109,5 +113,5 @@ def _resolve(recipe: str, changes: Mapping[str, Any], earlier: Path | None) -> R
     minutes = None if "train.updates" in changes else MINUTES
     resolved = change(for_data(folder, minutes=minutes), changes)
     if os.environ.get("RANK", "0") == "0":
-        typer.echo("\n".join(explain(resolved, survey_folder(folder))), err=True)
+        typer.echo("\n".join(explain(resolved, survey_folder(folder))), err=aside)
     return resolved

@@ -15,12 +15,14 @@ from overtone.solvers.datasets import build_system, generate
 def waves(tmp_path_factory):
     system = build_system("kuramoto_sivashinsky", grid=(64,))
     folder = tmp_path_factory.mktemp("waves")
-    return generate(system, folder, trajectories=2, steps=14, splits=(0.5, 0.0, 0.5))
+    return generate(system, folder, trajectories=3, steps=14, splits=(0.34, 0.33, 0.33))
 
 
 @pytest.fixture
-def model(waves, make_model):
-    return make_model(WellFolder(waves, "test").domain, patches=(4, 8))
+def model(waves):
+    domain = WellFolder(waves, "test").domain
+    small = {"width": 24, "heads": 2, "blocks": 2, "mlp_dim": 32}
+    return ot.build("vit", domain=domain, patches=(4, 8), context=3, **small)
 
 
 def lines(figure, axes):
