@@ -142,7 +142,7 @@ class WellFolder(Dataset[Item]):
         frames = {self.num_frames(i) for i in range(self.num_trajectories)}
         lengths = f"{min(frames)}" if len(frames) == 1 else f"{min(frames)} to {max(frames)}"
         return (
-            f"WellFolder('{self.path}', split '{self.split}': {self.num_trajectories} trajectories "
+            f"WellFolder({self.path!r}, split '{self.split}': {self.num_trajectories} trajectories "
             f"of {lengths} frames, {len(self):,} windows of {self.context} + {self.horizon} "
             f"frames; {self.domain})"
         )

@@ -23,6 +23,7 @@ from typing import Any
 
 from overtone.errors import ConfigError
 from overtone.files import replacing
+from overtone.train.budget import Budget
 from overtone.train.config import LogConfig, RunConfig, load_config
 from overtone.train.console import duration
 
@@ -262,7 +263,7 @@ def describe(folder: str | Path) -> dict[str, str]:
     rows = {"recipe": config.recipe, **_setting(config), "status": _status(folder)}
     if train:
         last = train[-1]
-        rows["progress"] = f"{last['update']:,} of {config.num_updates:,} updates"
+        rows["progress"] = f"{last['update']:,} updates; the budget is {Budget(config)}"
         rows["time"] = duration(last["seconds"] or 0)
         rows["PFLOP"] = f"{(last['flops'] or 0) / 1e15:.3g}"
         rows["loss"] = f"{_number(train[0]['loss']):.4g} at first, {_number(last['loss']):.4g} now"
@@ -289,7 +290,7 @@ def _resumed(line: dict[str, Any]) -> str:
 def _setting(config: RunConfig) -> dict[str, str]:
     model, data = config.model, config.data
     patches = ", ".join(map(str, model.patches))
-    source = data.path or f"generated {data.generate.system if data.generate else ''}"
+    source = data.path or data.given or f"generated {data.generate and data.generate.system}"
     return {
         "model": f"{model.name}, {model.tokenizer}, {model.size}, patches {patches}, "
         f"{model.context} frames",
