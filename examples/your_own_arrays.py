@@ -37,7 +37,7 @@ def burgers(trajectories, frames, *, seed, cells=64, viscosity=0.03, dt=0.1, sub
 
 trained, test = burgers(24, 60, seed=0), burgers(6, 60, seed=1)
 domain = ot.Domain(64, 2 * np.pi, "periodic", fields=("velocity",), dt=0.1)
-trained.shape, domain
+print(trained.shape, domain)
 
 # %% [markdown]
 # A tenth of the trajectories is held out to validate by. Ctrl-C (or *Interrupt*) keeps the best.
@@ -53,7 +53,8 @@ history
 # for the truth and 1 for its mean.
 
 # %%
-window, truth = ot.Window(test[:, :8], domain), torch.tensor(test[:, 8:18])
+unseen = torch.tensor(test)
+window, truth = ot.Window(unseen[:, :8], domain), unseen[:, 8:18]
 rivals = {name: ot.baseline(name, domain=domain) for name in ("persistence", "extrapolation")}
 for name, own in {"trained": model, **rivals}.items():
     frames = torch.stack(list(ot.rollout(own, window, steps=10, schedule="4-8-16")), dim=1)

@@ -107,7 +107,7 @@ def _resolve(
         return change(load_config(earlier / "config.json"), changes)
     folder = changes.get("data.path")
     if folder is None:
-        find(recipe)  # says what is missing
+        return find(recipe)  # which says what is missing
     if "train.updates_per_patch" in changes:
         changes = {"train.updates": None, **changes}
     minutes = None if "train.updates" in changes else MINUTES

@@ -156,7 +156,7 @@ class WellFolder(Dataset[Item]):
             keep: bytes that may stay in memory, if that is more than before.
         """
         split = self.split if split is None else split
-        options = self.reading | {"keep": max(keep, self.reading["keep"])}
+        options: dict[str, Any] = self.reading | {"keep": max(keep, self.reading["keep"])}
         if split == self.split:
             options["trajectories"] = self._trajectories
         return type(self)(self.path, split, context, horizon, **options)
