@@ -1,14 +1,25 @@
-"""A fixed-patch model of your own, made flexible in two lines: `flexify` and `with ot.patch`.
+# %% [markdown]
+# # Make somebody's ViT flexible, train it, roll it out
+#
+# A fixed-patch model, made flexible in two lines (`flexify` and `with ot.patch`), then trained at
+# all its patches and rolled out with a schedule that moves between them.
 
-The model is untrained; flexify one that you have trained, then fine-tune it at all its patches.
-"""
+# %%
+import os
 
 import torch
 from torch import nn
 
 import overtone as ot
 
+MINUTES = float(os.environ.get("OVERTONE_EXAMPLE_MINUTES", "3"))  # of training
 
+
+# %% [markdown]
+# Somebody's model: it knows nothing of Overtone.
+
+
+# %%
 class PatchTransformer(nn.Module):
     """Frames joined into channels, patches of 8 cells, a Transformer, and the next frame."""
 
@@ -32,18 +43,51 @@ class PatchTransformer(nn.Module):
         return x.permute(0, 5, 1, 3, 2, 4).reshape(-1, self.channels, rows * p, columns * p)
 
 
+torch.manual_seed(0)
 model = PatchTransformer().eval()
-frames = torch.randn(1, 2, 2, 32, 64)  # (B, T, C, *space): your data
-fixed = model(frames.flatten(1, 2))
 
+# %% [markdown]
+# Two lines make it flexible. Outside of `with ot.patch` it is the model that it was, to the bit.
+
+# %%
+frames = torch.randn(1, 2, 2, 32, 64)  # (B, T, C, *space)
+fixed = model(frames.flatten(1, 2))
 ot.flexify(model, "encoder", "decoder", patches=(4, 8, 16), decoder_axes="p1 p2 c")
 for size in (4, 8, 16):
     with ot.patch(model, size):
         print(size, tuple(model(frames.flatten(1, 2)).shape))
-assert torch.equal(model(frames.flatten(1, 2)), fixed)  # outside: the model as it was
+assert torch.equal(model(frames.flatten(1, 2)), fixed)
 
+
+# %% [markdown]
+# Data: two fields of waves that travel across a periodic box, each at its own speed.
+
+
+# %%
+def waves(trajectories, frames, *, seed):
+    random = torch.Generator().manual_seed(seed)
+    y, x = torch.meshgrid(torch.arange(32) / 32, torch.arange(64) / 64, indexing="ij")
+    time = torch.arange(frames).reshape(-1, 1, 1, 1) / 40
+    fields = torch.zeros(trajectories, frames, 2, 32, 64)
+    for modes, speed in (((1, 1), 1.0), ((2, 1), -0.5), ((1, 3), 2.0)):
+        phase, size = torch.rand(2, trajectories, 1, 2, 1, 1, generator=random)
+        angle = modes[0] * y + modes[1] * x - speed * time + phase
+        fields += size * torch.sin(2 * torch.pi * angle)
+    return fields
+
+
+# %% [markdown]
+# A `FlexibleStepper` gives it the face that training and rollouts know; it reads normalised frames
+# and predicts the change, as our own models do.
+
+# %%
 domain = ot.Domain((32, 64), (1.0, 2.0), "periodic", fields=("u", "v"), dt=0.1)
-stepper = ot.FlexibleStepper(model, domain=domain, context=2)
-window = ot.Window(frames, domain)
-for frame in ot.rollout(stepper, window, steps=6, schedule=ot.parse_schedule("4-8-16+shift")):
+stepper = ot.FlexibleStepper(model, domain=domain, context=2, predicts="change")
+stepper, history = ot.fit(stepper, waves(16, 40, seed=0), minutes=MINUTES)
+history
+
+# %%
+test = waves(1, 40, seed=1)
+for frame in ot.rollout(stepper, ot.Window(test[:, :2], domain), steps=6, schedule="4-8-16+shift"):
     print(tuple(frame.shape), f"{frame.std():.3f}")
+ot.plot_rollout(stepper, test[0], steps=12)

@@ -29,8 +29,8 @@ from overtone.files import replacing
 from overtone.models.storage import PACKAGED
 from overtone.progress import Terminal, bars
 from overtone.train.config import RunConfig, change, load_config
-from overtone.train.journal import METRICS, read_journal
-from overtone.train.run import SUMMARY, data_folder
+from overtone.train.journal import METRICS, SUMMARY, read_journal
+from overtone.train.run import data_folder
 from overtone.version import machine
 from studies.archive import Archive, thinned
 from studies.jobs import Job, run_jobs

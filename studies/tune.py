@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from overtone.train.run import SUMMARY
+from overtone.train.journal import SUMMARY
 from studies.study import Training
 
 RATES = (2e-3, 4e-3, 8e-3)

@@ -194,3 +194,13 @@ def test_large_numbers_whose_sum_overflows_are_finite(make_domain, dtype):
     fields = torch.full((1, 2, 2, 4, 4), 0.9 * torch.finfo(dtype).max, dtype=dtype)
     assert not fields.sum().isfinite()
     ot.Window(fields, make_domain((4, 4))).require_finite()
+
+
+def test_a_window_says_what_it_holds_in_a_line():
+    domain = ot.Domain((8, 16), (1.0, 2 / 3), ("periodic", ("wall", "open")), ("u", "v"), dt=0.5)
+    text = "u, v on 8x16 cells of 1 x 0.6667, periodic and wall/open, dt 0.5"
+    assert str(domain) == text
+    assert repr(ot.Window(torch.ones(3, 4, 2, 8, 16), domain)) == (
+        f"Window(3 x 4 frames, float32, cpu; {text})"
+    )
+    assert repr(ot.Window(torch.ones(4, 2, 8, 16), domain)).startswith("Window(4 frames, ")

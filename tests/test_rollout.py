@@ -277,3 +277,25 @@ def test_too_little_memory_is_said(window, error, expected):
     error = RuntimeError("a bug")
     with pytest.raises(RuntimeError, match="a bug"):
         next(ot.rollout(Hungry(), window, steps=1, schedule="4"))
+
+
+@pytest.mark.parametrize("kind", [torch.zeros, np.zeros], ids=["tensor", "array"])
+def test_frames_without_a_domain_are_refused_with_how_to_give_them_one(make_model, kind):
+    model, frames = make_model(), kind((1, 3, 2, 32, 48))
+    how = r"shape \(1, 3, 2, 32, 48\); .*ot.Window\(fields, model.domain\) .*\(B, T, 2, 32, 48\)"
+    with pytest.raises(ot.DomainError, match=how):
+        ot.rollout(model, frames, steps=1, schedule="4-8-16")
+    with pytest.raises(ot.DomainError, match=how):
+        model(frames, 4)
+    with pytest.raises(ot.DomainError, match=r"\(B, T, C, \*space\)"):
+        ot.rollout(Doubling(), frames, steps=1, schedule="4-8-16")
+    with pytest.raises(ot.DomainError, match="the window is a list;"):
+        ot.rollout(model, [1], steps=1, schedule="4-8-16")
+    window = ot.Window(torch.as_tensor(frames).float(), model.domain)
+    assert len(list(ot.rollout(model, window, steps=4, schedule="4-8-16"))) == 4
+
+
+def test_a_rollout_says_how_far_it_is(window):
+    frames = ot.rollout(Doubling(), window, steps=4, schedule="4-8")
+    next(frames)
+    assert repr(frames).startswith("Rollout(1 of 4 steps made, schedule 4-8, 3 of 3 samples alive;")

@@ -15,8 +15,9 @@ from overtone.solvers.datasets import build_system, generate
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "overtone"
 SMALL = ("model.width=16", "model.heads=2", "model.blocks=1", "model.mlp_dim=16", "train.updates=1",
-         "valid.every=1", "valid.windows=1", "valid.rollouts=1", "valid.rollout_steps=1",
-         "train.threads=1", "log.tensorboard=false", "data.workers=0")  # fmt: skip
+         "train.batch=1", "valid.every=1", "valid.windows=1", "valid.rollouts=1",
+         "valid.rollout_steps=1", "train.threads=1", "log.tensorboard=false",
+         "data.workers=0")  # fmt: skip
 
 
 def sections():

@@ -1,5 +1,8 @@
 """Overtone: transformer emulators of PDEs, one model for many patch sizes, clean long rollouts."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from overtone.baselines import Baseline
 from overtone.baselines import create as baseline
 from overtone.domain import Boundary, Domain, Window
@@ -32,6 +35,36 @@ from overtone.schedules import (
 )
 from overtone.version import __version__
 
+if TYPE_CHECKING:
+    from overtone import data
+    from overtone.evaluate import evaluate
+    from overtone.report.figures.rollout import plot_rollout
+    from overtone.train import recipes
+    from overtone.train.fit import fit
+
+LATER = {
+    "data": ("overtone.data", ""),
+    "evaluate": ("overtone.evaluate", ""),  # a module that can be called, see there
+    "fit": ("overtone.train.fit", "fit"),
+    "plot_rollout": ("overtone.report.figures.rollout", "plot_rollout"),
+    "recipes": ("overtone.train.recipes", ""),
+}
+"""Public names -> module, and what of it: files, training and figures are loaded when asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is not needed by everybody."""
+    if name not in LATER:
+        raise AttributeError(f"module 'overtone' has no attribute {name!r}")
+    module, what = LATER[name]
+    found = import_module(module)
+    return getattr(found, what) if what else found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LATER})
+
+
 __all__ = [
     "Architecture",
     "Baseline",
@@ -61,9 +94,14 @@ __all__ = [
     "__version__",
     "baseline",
     "build",
+    "data",
+    "evaluate",
+    "fit",
     "flexify",
     "load",
     "parse_schedule",
     "patch",
+    "plot_rollout",
+    "recipes",
     "rollout",
 ]

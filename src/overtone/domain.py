@@ -116,6 +116,17 @@ class Domain:
         shortest, longest = self.dt_range
         return shortest * (1 - SAME) <= dt <= longest * (1 + SAME)
 
+    def __str__(self) -> str:
+        """In a line, without the digits that nobody reads."""
+        extent = " x ".join(f"{length:.4g}" for length in self.extent)
+        sides = [
+            lower if lower == upper else f"{lower}/{upper}" for lower, upper in self.boundaries
+        ]
+        return (
+            f"{', '.join(self.fields)} on {'x'.join(map(str, self.shape))} cells of {extent}, "
+            f"{' and '.join(dict.fromkeys(sides))}, dt {self.dt:.4g}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, strings and numbers, for JSON."""
         several = {} if self.has_one_dt else {"dt_range": list(self.dt_range)}
@@ -165,6 +176,12 @@ class Window:
                 f"{self.domain.shape}. Expected {expected}"
             )
 
+    def __repr__(self) -> str:
+        """What it holds, in a line; the numbers themselves are in `fields`."""
+        samples = f"{len(self.fields)} x " if self.batched else ""
+        kind = f"{str(self.fields.dtype).removeprefix('torch.')}, {self.fields.device}"
+        return f"Window({samples}{self.num_frames} frames, {kind}; {self.domain})"
+
     @property
     def num_channels(self) -> int:
         """C."""
@@ -212,6 +229,27 @@ class Window:
             f"in sample {sample}, frame {frame}, field '{self.domain.fields[channel]}', cell "
             f"{tuple(cell)}; clean the data or leave that window out"
         )
+
+
+def require_window(window: object, domain: Domain | None) -> None:
+    """Refuse frames without their domain, and say how to give them one.
+
+    Args:
+        window: what was given.
+        domain: what the model was built for, if that is known.
+    """
+    if isinstance(window, Window):
+        return
+    shape = getattr(window, "shape", None)
+    given = type(window).__name__ + ("" if shape is None else f" of shape {tuple(shape)}")
+    wanted = "(B, T, C, *space)"
+    if domain is not None:
+        sizes = [str(len(domain.fields)), *map(str, domain.shape)]
+        wanted = f"(B, T, {', '.join(sizes)})"
+    raise DomainError(
+        f"the window is a {given}; expected a Window, which knows what the frames live on: "
+        f"ot.Window(fields, model.domain) with fields {wanted} in physical units"
+    )
 
 
 PerAxis = int | Sequence[int]

@@ -15,7 +15,7 @@ from typing import Literal, Protocol, get_args
 import torch
 from torch import Tensor
 
-from overtone.domain import Domain, Window
+from overtone.domain import Domain, Window, require_window
 from overtone.errors import OvertoneError, RolloutDiverged
 from overtone.models.base import Model
 from overtone.schedules import Choice, Schedule, parse_schedule
@@ -84,6 +84,7 @@ def rollout(
     Raises:
         RolloutDiverged: with `"raise"`; it has the step and the length of the valid prefix.
     """
+    require_window(window, model.domain if isinstance(model, Model) else None)
     if steps < 0:
         raise OvertoneError(f"steps is {steps}; expected 0 or more")
     if on_blow_up not in get_args(OnBlowUp):
@@ -126,6 +127,14 @@ class Rollout(Iterator[Tensor]):
         self._model, self._window, self._steps = model, window, steps
         self._schedule, self._on_blow_up, self._limits = schedule, on_blow_up, limits
         self._timed = timed
+
+    def __repr__(self) -> str:
+        """How far it is, in a line."""
+        return (
+            f"Rollout({self.step} of {self._steps} steps made, schedule {self._schedule}, "
+            f"{int(self.alive.sum())} of {len(self.alive)} samples alive; iterate over it for "
+            "frames)"
+        )
 
     def __next__(self) -> Tensor:
         """The next frame, `(B, C, *space)`."""

@@ -28,6 +28,7 @@ from overtone.data import (
     write_well,
 )
 from overtone.data.handles import OpenFile
+from overtone.solvers.datasets import build_system, generate
 
 
 def all_of(values, stack, num=2, steps=9, shape=(6, 8)):
@@ -553,3 +554,26 @@ def test_a_fingerprint_reads_little(make_folder, monkeypatch):
     data.fingerprint()
     assert 0 < max(read) <= 2**8 * 4
     assert len(read) == 2 * 4 * 4
+
+
+def test_the_same_data_is_cut_into_other_windows(tmp_path):
+    system = build_system("kuramoto_sivashinsky", grid=(64,))
+    folder = generate(system, tmp_path, trajectories=6, steps=12, splits=(0.5, 0.25, 0.25))
+    first = WellFolder(folder, "train", 2, stride=2, coarsen=2, trajectories=[0, 2], keep=10)
+    other = first.again(context=3, horizon=2, keep=10**9)
+    assert (other.context, other.horizon, other.num_trajectories) == (3, 2, 2)
+    assert other.domain == first.domain
+    for trajectory in (0, 1):
+        one, two = (data.frames(trajectory, 0, 6).fields for data in (first, other))
+        assert torch.equal(one, two)
+    valid = first.again(context=2, horizon=1, split="valid")
+    assert (valid.split, valid.domain) == ("valid", first.domain)
+    expected = WellFolder(folder, "valid", 2, stride=2, coarsen=2)
+    assert (valid.num_trajectories, len(valid)) == (expected.num_trajectories, len(expected))
+
+
+def test_a_folder_says_what_is_in_it_in_a_line(tmp_path):
+    system = build_system("kuramoto_sivashinsky", grid=(64,))
+    folder = generate(system, tmp_path, trajectories=3, steps=12, splits=(0.34, 0.33, 0.33))
+    text = repr(WellFolder(folder, "train", 3, 2))
+    assert "split 'train': 1 trajectories of 12 frames, 8 windows of 3 + 2 frames; u on 64" in text

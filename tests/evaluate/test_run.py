@@ -342,3 +342,16 @@ def test_units_do_not_matter_to_an_evaluation(emulator, toy, toy_domain, tmp_pat
         [e.value for e in runs[0].seams], abs=0.1
     )
     assert runs[1].blow_up is None
+
+
+def test_in_a_notebook_it_is_one_call_with_one_model(emulator, toy):
+    """`ot.evaluate` is the module of that name, which can be called."""
+    options = {"schedules": ["4-8"], "steps": 2, "windows": 2}
+    found = ot.evaluate(emulator, toy, **options)
+    named, _ = evaluate({"model": emulator}, toy, **options)
+    assert found.results.models[0].runs[0].vrmse_all == named.models[0].runs[0].vrmse_all
+    title, line = repr(found).splitlines()
+    assert "over all 2 steps" in title
+    assert line == f"model  4-8  {found.results.models[0].runs[0].vrmse_10.value:.4f}  " + (
+        f"{found.results.models[0].runs[0].vrmse_all.value:.4f}"
+    )

@@ -103,3 +103,14 @@ def test_a_folder_that_gets_another_name_takes_its_lock_along(tmp_path):
         (tmp_path / "one").rename(tmp_path / "two")
         lock.folder = tmp_path / "two"
     assert os.listdir(tmp_path / "two") == ["file"]
+
+
+def test_folders_that_were_made_on_the_way_go_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    with locked("here/deep/run"):
+        assert (tmp_path / "here/deep/run").is_dir()
+    assert [path.name for path in tmp_path.rglob("*")] == ["here"]
+    with locked("here/deep/run"):
+        (tmp_path / "here/deep/run/kept").touch()
+    assert (tmp_path / "here/deep/run/kept").is_file()

@@ -108,7 +108,7 @@ def test_a_run_is_described_from_its_folder(small, tmp_path):
     train(small(), tmp_path / "run", console=Console(file=io.StringIO()))
     rows = describe(tmp_path / "run")
     assert rows["status"] == "finished"
-    assert rows["progress"] == "12 of 12 updates"
+    assert rows["progress"] == "12 updates; the budget is 12 updates"
     assert "patch 4: 0." in rows["validation VRMSE"]
     assert rows["checkpoints"] == "update-00000008, update-00000012"
     (tmp_path / "run/summary.json").unlink()

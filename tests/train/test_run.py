@@ -63,7 +63,7 @@ def test_a_run_leaves_what_it_says(small, tmp_path):
     ]
     model = ot.Emulator.from_pretrained(tmp_path / "run")
     assert model.patches == (4, 8)
-    assert "validation VRMSE" in text.getvalue()
+    assert "valid VRMSE" in text.getvalue()
     assert "finished" in text.getvalue()
 
 
@@ -243,7 +243,7 @@ FULL = OSError(errno.ENOSPC, "No space left on device", "run/x")
         ("overtone.train.journal.Journal.write", FULL),
         pytest.param("overtone.train.journal.Journal.close", FULL, marks=pytest.mark.slow),
         ("overtone.train.loop.Trainer._keep", SafetensorError("IoError(kind: StorageFull)")),
-        pytest.param("overtone.train.run._summarise", FULL, marks=pytest.mark.slow),
+        pytest.param("overtone.train.session._summarise", FULL, marks=pytest.mark.slow),
         pytest.param("overtone.train.journal._tensorboard", FULL, marks=pytest.mark.slow),
     ],
 )

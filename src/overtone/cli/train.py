@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from overtone.errors import INTERRUPTED, ConfigError
 
+if TYPE_CHECKING:
+    from overtone.train.config import RunConfig
+
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="Name of a recipe; `list` shows them.")],
+    recipe: Annotated[
+        str, typer.Argument(help="Name of a recipe; `mine` suits any --data, `list` shows others.")
+    ],
     settings: Annotated[
         list[str] | None, typer.Argument(help="Settings, e.g. train.batch=8 model.size=7m.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Well folder to train on; the same as data.path=FOLDER.")
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="Budget of training; the same as train.max_minutes. 15 for `mine`."),
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="YAML file with settings; pairs override it.")
@@ -38,19 +52,21 @@ def train(
     ] = False,
 ) -> None:
     """Train a model by a recipe; Ctrl-C saves, --resume goes on."""
-    from overtone.train.config import change, parse_pairs, read_file
-    from overtone.train.recipes import RECIPES
-    from overtone.train.recipes import recipe as find
+    from overtone.train.config import parse_pairs, read_file
+    from overtone.train.recipes import MINE, RECIPES
 
     if recipe == "list":
-        typer.echo("\n".join(RECIPES))
+        typer.echo("\n".join([*RECIPES, MINE]))
         return
+    folder = out or Path("runs") / recipe
+    named = {"data.path": data, "train.max_minutes": minutes}
     changes = read_file(config) if config else {}
-    resolved = change(find(recipe), changes | parse_pairs(settings or []))
+    changes |= {key: value for key, value in named.items() if value is not None}
+    changes |= parse_pairs(settings or [])
+    resolved = _resolve(recipe, changes, folder if resume else None, aside=show)
     if show:
         typer.echo(resolved.to_yaml().rstrip())
         return
-    folder = out or Path("runs") / recipe
     if slurm:
         from overtone.train.slurm import submit
 
@@ -66,3 +82,36 @@ def train(
     if outcome.status == "interrupted":
         typer.echo(f"interrupted; the same command with --resume goes on from {folder}", err=True)
         raise typer.Exit(INTERRUPTED)
+
+
+def _resolve(
+    recipe: str, changes: Mapping[str, Any], earlier: Path | None, *, aside: bool
+) -> RunConfig:
+    """The settings of a recipe with changes; what was chosen by the data is explained.
+
+    Args:
+        recipe: its name.
+        changes: dotted key -> value.
+        earlier: folder of a run that goes on, if there is one.
+        aside: explain it on the stream of errors, since the output is to be a file of settings.
+    """
+    from overtone.train.config import change, load_config
+    from overtone.train.recipes import MINE, for_data
+    from overtone.train.recipes import recipe as find
+    from overtone.train.suit import MINUTES, explain, survey_folder
+
+    if recipe != MINE:
+        return change(find(recipe), changes)
+    if earlier is not None and (earlier / "config.json").is_file():
+        # What was chosen by another machine, or by data that has grown since, stays as it was.
+        return change(load_config(earlier / "config.json"), changes)
+    folder = changes.get("data.path")
+    if folder is None:
+        return find(recipe)  # which says what is missing
+    if "train.updates_per_patch" in changes:
+        changes = {"train.updates": None, **changes}
+    minutes = None if "train.updates" in changes else MINUTES
+    resolved = change(for_data(folder, minutes=minutes), changes)
+    if os.environ.get("RANK", "0") == "0":
+        typer.echo("\n".join(explain(resolved, survey_folder(folder))), err=aside)
+    return resolved

@@ -1,16 +1,19 @@
 """Datasets in The Well's HDF5 layout: read, write, check, describe and import them."""
 
+from overtone.data.arrays import ArrayWindows
 from overtone.data.check import Finding, check
 from overtone.data.importing import import_arrays, parse_fields
 from overtone.data.layout import FieldSpec, Layout, ScalarSpec
 from overtone.data.stats import compute_stats, write_stats
-from overtone.data.well import Place, WellFolder, collate, collate_mixed
+from overtone.data.well import Items, Place, WellFolder, collate, collate_mixed
 from overtone.data.writer import Header, Storage, WellWriter, write_well
 
 __all__ = [
+    "ArrayWindows",
     "FieldSpec",
     "Finding",
     "Header",
+    "Items",
     "Layout",
     "Place",
     "ScalarSpec",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -33,6 +33,14 @@ from overtone.guard.limits import require_memory
 
 Item = tuple[Window, Tensor]
 """A window `(T, C, *space)` and its target `(horizon, C, *space)`."""
+
+
+class Items(Protocol):
+    """Any map-style dataset of windows and targets, ours or another's."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Item: ...
 
 
 SAMPLED_CELLS = 2**20
@@ -74,6 +82,10 @@ class WellFolder(Dataset[Item]):
         max_open: files that a process keeps open.
         keep: bytes that may stay in memory: if all frames fit, each trajectory is read, and
             coarsened, once in a process. Otherwise, and with 0, files are read for every item.
+
+    Attributes:
+        path, split, context, horizon, stride, dtype, whole: as given.
+        reading: options by which the same frames are read again.
     """
 
     def __init__(
@@ -98,6 +110,15 @@ class WellFolder(Dataset[Item]):
         self.path, self.split = str(path), split
         self.context, self.horizon, self.stride = context, horizon, stride
         self.dtype, self.whole = dtype, whole
+        self.reading: dict[str, Any] = {
+            "stride": stride,
+            "fields": fields,
+            "coarsen": coarsen,
+            "dtype": dtype,
+            "max_open": max_open,
+            "keep": keep,
+        }
+        self._trajectories = trajectories
         self.files = find_files(path, split)
         self.layouts = [file.layout() for file in self.files]
         self._handles = Handles(max_open)
@@ -114,6 +135,30 @@ class WellFolder(Dataset[Item]):
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: not the frames, which it reads itself."""
         return self.__dict__ | {"_kept": None if self._kept is None else {}}
+
+    def __repr__(self) -> str:
+        """What is in it, in a line."""
+        frames = {self.num_frames(i) for i in range(self.num_trajectories)}
+        lengths = f"{min(frames)}" if len(frames) == 1 else f"{min(frames)} to {max(frames)}"
+        return (
+            f"WellFolder({self.path!r}, split '{self.split}': {self.num_trajectories} trajectories "
+            f"of {lengths} frames, {len(self):,} windows of {self.context} + {self.horizon} "
+            f"frames; {self.domain})"
+        )
+
+    def again(self, *, context: int, horizon: int, split: str | None = None, keep: int = 0) -> Self:
+        """The same data cut into other windows.
+
+        Args:
+            context, horizon: as for the class.
+            split: another one, with all of its trajectories; this one if None.
+            keep: bytes that may stay in memory, if that is more than before.
+        """
+        split = self.split if split is None else split
+        options: dict[str, Any] = self.reading | {"keep": max(keep, self.reading["keep"])}
+        if split == self.split:
+            options["trajectories"] = self._trajectories
+        return type(self)(self.path, split, context, horizon, **options)
 
     @property
     def domain(self) -> Domain:

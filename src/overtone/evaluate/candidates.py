@@ -167,12 +167,16 @@ def load_candidate(
     return Candidate(name or own, model, training, allow_untrained)
 
 
-def as_candidates(models: Mapping[str, Evaluable] | Sequence[Candidate]) -> tuple[Candidate, ...]:
+def as_candidates(
+    models: Evaluable | Mapping[str, Evaluable] | Sequence[Candidate],
+) -> tuple[Candidate, ...]:
     """Candidates that can be told apart and predict the same fields."""
     if isinstance(models, Mapping):
         candidates = tuple(Candidate(name, model) for name, model in models.items())
-    else:
+    elif isinstance(models, Sequence):
         candidates = tuple(models)
+    else:
+        candidates = (Candidate("model", models),)
     if not candidates:
         raise OvertoneError("no models were given; expected at least one")
     seen = [(candidate.name, candidate.seed) for candidate in candidates]

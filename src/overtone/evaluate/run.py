@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar, Unpack
 
 import torch
 from torch import Tensor
@@ -32,14 +32,37 @@ from overtone.evaluate.results import Data, ModelResult, NextStep, Results, Run,
 from overtone.evaluate.rollouts import roll_out, sample_steps
 from overtone.evaluate.trajectories import Reading, Trajectories
 from overtone.files import fingerprint
+from overtone.guard.names import shown_lines
 from overtone.metrics.pointwise import epsilon_share
 from overtone.progress import Tick
 from overtone.schedules import Patch, Schedule
 from overtone.version import machine
 
 
+class Evaluation(NamedTuple):
+    """What `evaluate` returns.
+
+    Attributes:
+        results: all numbers.
+        samples: frames of the first trajectory.
+    """
+
+    results: Results
+    samples: Samples
+
+    def __repr__(self) -> str:
+        """The errors of all rollouts, a line for each."""
+        data = self.results.data
+        lines = [f"VRMSE over 10 and over all {self.results.steps} steps, {data.name} {data.split}"]
+        for model in self.results.models:
+            for run in model.runs:
+                errors = f"{run.vrmse_10.value:.4f}  {run.vrmse_all.value:.4f}"
+                lines.append(f"{model.name}  {run.schedule}  {errors}")
+        return shown_lines("\n".join(lines))
+
+
 def evaluate(
-    models: Mapping[str, Evaluable] | Sequence[Candidate],
+    models: Evaluable | Mapping[str, Evaluable] | Sequence[Candidate],
     data: str | Path,
     *,
     schedules: Sequence[Schedule | str] | None = None,
@@ -53,11 +76,11 @@ def evaluate(
     progress: Tick | None = None,
     note: Note | None = None,
     **reading: Unpack[Reading],
-) -> tuple[Results, Samples]:
+) -> Evaluation:
     """Evaluate models on a split of a dataset.
 
     Args:
-        models: by name, or as candidates, which also tell about their training.
+        models: one, or several by name, or as candidates, which also tell about their training.
         data: as for `WellFolder`.
         schedules: of the rollouts; for each model those that it can follow are taken. None for the
             usual ones: each of its patches, their cycle, and the cycle with shifts.
@@ -107,7 +130,7 @@ def evaluate(
         steps=steps,
         models=tuple(results),
     )
-    return content, samples
+    return Evaluation(content, samples)
 
 
 @dataclass

@@ -67,15 +67,15 @@ def locked(
         error: raised if somebody else holds it and there is no `wait`.
     """
     folder = Path(folder)
-    made = not folder.exists()
+    made = [path for path in (folder, *folder.absolute().parents) if not path.exists()]
     lock = Lock(folder, _acquire(folder / LOCK, wait, error))
     try:
         yield lock
     finally:
         lock.release()
-        if made:
-            with suppress(OSError):  # it is not empty, as it should be
-                lock.folder.rmdir()
+        with suppress(OSError):  # one is not empty, as it should be
+            for path in made:
+                (lock.folder if path == folder else path).rmdir()
 
 
 def _acquire(path: Path, wait: Callable[[str], None] | None, error: type[OvertoneError]) -> int:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from overtone.domain import Domain, PerAxis, Window, per_axis
+from overtone.domain import Domain, PerAxis, Window, per_axis, require_window
 from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchError
 from overtone.grid import PatchGrid
 from overtone.guard.names import shown
@@ -148,6 +148,7 @@ class Model(nn.Module, ABC):
         check_finite: bool = True,
     ) -> tuple[Window, PatchGrid]:
         """The frames that are used, and the patch grid on them."""
+        require_window(window, self.domain)
         window = self.accept(window, check_finite=check_finite)
         if patch is None:
             if len(self.patches) != 1:

@@ -9,6 +9,7 @@ schedule that it shifts, a dashed line and a hollow marker.
 from __future__ import annotations
 
 import functools
+import io
 import math
 import re
 import warnings
@@ -140,9 +141,19 @@ def any_script() -> Iterator[None]:
         yield
 
 
+class Picture(Figure):
+    """A figure that notebooks show as it is, without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        target = io.BytesIO()
+        with matplotlib.rc_context(RC), any_script():
+            self.savefig(target, format="png", dpi=DPI)
+        return target.getvalue()
+
+
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure, in inches. It belongs to nobody but the caller, unlike pyplot's."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Picture(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

@@ -86,6 +86,8 @@ class DataConfig(Section):
     path: str | None = None
     """A Well folder; None generates the data."""
     generate: GenerateConfig | None = None
+    given: str | None = None
+    """What a caller of `fit` has in memory, in words; nobody else can train on it."""
     fields: tuple[str, ...] | None = None
     coarsen: Positive | tuple[Positive, ...] = 1
     """Cells to average into one."""
@@ -99,7 +101,7 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _has_a_source(self) -> DataConfig:
-        if self.path is None and self.generate is None:
+        if self.path is None and self.generate is None and self.given is None:
             raise ValueError("give data.path=FOLDER, or data.generate.system=NAME")
         return self
 
@@ -227,6 +229,9 @@ class ValidConfig(Section):
 
     every: Positive = 500
     """Updates between two validations; one more is made at the end."""
+    points: Positive | None = None
+    """Validations at so many evenly spaced points of the budget, whatever it is, instead; a
+    checkpoint is written at each."""
     windows: Positive = 64
     """Windows for the next-step error, spread over the split."""
     batch: Positive = 8

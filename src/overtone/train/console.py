@@ -1,12 +1,13 @@
-"""What a run says while it works: a live line on a terminal, plain lines elsewhere."""
+"""What a run says while it works: a live line on a terminal or in a notebook, else plain lines."""
 
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column
 from rich.text import Text
 
@@ -19,33 +20,37 @@ WIDE = 120
 """Columns of a terminal below which the bar is left out: the numbers need the place."""
 
 
+class TimeLeft(ProgressColumn):
+    """How long it still takes, counted down between two estimates."""
+
+    def render(self, task: Task) -> Text:
+        """Nothing before the first estimate."""
+        ends = task.fields["ends"]
+        return Text("" if ends is None else f"ETA {duration(max(ends - time.monotonic(), 0))}")
+
+
 class Display:
     """Progress of a run; silent on all ranks but the first.
 
     Args:
-        total: updates of the run, or parts in a hundred thousand of another budget.
-        done: where it starts.
         console: where to print.
         quiet: print nothing.
     """
 
-    def __init__(self, total: int, done: int, console: Console, *, quiet: bool):
-        self.console, self.quiet, self.total = console, quiet, total
+    def __init__(self, console: Console, *, quiet: bool):
+        self.console, self.quiet = console, quiet
         self._last = time.monotonic()
         self._live: Progress | None = None
-        if console.is_terminal and not quiet:
+        if _is_live(console) and not quiet:
             wide = console.width >= WIDE
             self._live = Progress(
                 *((TextColumn("training"), BarColumn()) if wide else ()),
-                TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-                *((TimeElapsedColumn(),) if wide else ()),
-                TextColumn("ETA"),
-                TimeRemainingColumn(),
+                TextColumn("{task.fields[used]}", markup=False),
+                TimeLeft(),
                 TextColumn("{task.fields[text]}", markup=False, table_column=Column()),
                 console=console,
-                speed_estimate_period=120,  # updates at different patches take different times
             )
-            self._task = self._live.add_task("training", total=total, completed=done, text="")
+            self._task = self._live.add_task("training", total=1.0, used="", text="", ends=None)
 
     def __enter__(self) -> Display:
         if self._live is not None:
@@ -61,20 +66,22 @@ class Display:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, done: int, text: str, *, rate: float) -> None:
+    def show(self, done: float, used: str, text: str, *, left: float) -> None:
         """The state after an update.
 
         Args:
-            done: of `total`.
+            done: share of the budget, 0 to 1.
+            used: the same in words.
             text: loss, learning rate, patch and the like.
-            rate: of `done`, per second.
+            left: seconds until the end.
         """
+        now = time.monotonic()
         if self._live is not None:
-            self._live.update(self._task, completed=done, text=shown(text))
-        elif time.monotonic() - self._last > PLAIN_EVERY or done >= self.total:
-            self._last = time.monotonic()
-            left = max(self.total - done, 0) / rate if rate else 0
-            self.say(f"{done}/{self.total} {text} ETA {duration(left)}")
+            ends, said = now + left, shown(text)
+            self._live.update(self._task, completed=done, used=used, text=said, ends=ends)
+        elif now - self._last > PLAIN_EVERY or done >= 1:
+            self._last = now
+            self.say(f"{used} ETA {duration(left)} {text}")
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -86,6 +93,13 @@ class Display:
         if self.quiet:
             return
         self.console.print(Listing(rows, title=title))
+
+
+def _is_live(console: Console) -> bool:
+    """Whether a line can be written again: on a terminal, and in notebooks that have widgets."""
+    if console.is_jupyter:  # without ipywidgets rich would warn and show nothing
+        return find_spec("ipywidgets") is not None
+    return console.is_terminal
 
 
 def duration(seconds: float) -> str:

@@ -15,14 +15,22 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from overtone.errors import ConfigError
 from overtone.files import replacing
+from overtone.train.budget import Budget
 from overtone.train.config import LogConfig, RunConfig, load_config
 from overtone.train.console import duration
+
+Record = Mapping[str, Any]
+"""Plain data by name."""
+Log = Callable[[str, int, Record], None]
+"""Takes the kind of a line, the number of updates so far and the numbers; see `Journal.write`."""
 
 METRICS = "metrics.jsonl"
 SUMMARY = "summary.json"
@@ -78,6 +86,62 @@ class Journal:
             self._board.close()
         if self._wandb is not None:
             self._wandb.finish()
+
+
+class History:
+    """The numbers of a run in memory: lines as `metrics.jsonl` has them. It draws itself.
+
+    Args:
+        records: of an earlier part of the run.
+
+    Attributes:
+        records: one mapping for each line, each with `kind` and `update`.
+        status: how the run ended, as soon as it has.
+    """
+
+    def __init__(self, records: Sequence[dict[str, Any]] = ()):
+        self.records = list(records)
+        self.status = ""
+        self._logs: list[Log] = []
+
+    def add(self, kind: str, update: int, values: Record) -> None:
+        """Take in a line; see `Journal.write`."""
+        self.records.append(plain({"kind": kind, "update": update, **values}))
+        for log in self._logs:
+            log(kind, update, values)
+
+    def follow(self, log: Log) -> None:
+        """Let something else have the lines to come, too."""
+        self._logs.append(log)
+
+    @property
+    def train(self) -> list[dict[str, Any]]:
+        """Losses and learning rates."""
+        return [record for record in self.records if record["kind"] == "train"]
+
+    @property
+    def valid(self) -> list[dict[str, Any]]:
+        """Validations."""
+        return [record for record in self.records if record["kind"] == "valid"]
+
+    def plot(self) -> Any:
+        """The training curves, as a figure of matplotlib."""
+        # Figures lie above training: they are loaded by their name, as models of other kinds are.
+        return import_module("overtone.report.figures.curves").training_curves(self.records)
+
+    def __repr__(self) -> str:
+        """How far it got, in a line."""
+        update = max((record["update"] for record in self.records), default=0)
+        said = f"{self.status or 'running'}, {update:,} updates, {len(self.valid)} validations"
+        scored = [r for r in self.valid if math.isfinite(_score(r, r["rollout_steps"]))]
+        if scored:
+            best = min(scored, key=lambda record: _score(record, record["rollout_steps"]))
+            said += f", best {_score(best, best['rollout_steps']):.4f} at {best['update']:,}"
+        return f"History({said})"
+
+    def _repr_png_(self) -> bytes | None:
+        """What a notebook shows; nothing before the first number."""
+        return self.plot()._repr_png_() if self.train or self.valid else None
 
 
 def plain(value: Any) -> Any:
@@ -171,13 +235,17 @@ def _tensorboard(folder: Path, update: int) -> Any:
     return SummaryWriter(str(folder / "tensorboard"), purge_step=update)
 
 
-def _wandb(folder: Path, config: LogConfig, name: str) -> Any:
-    try:
-        import wandb  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
+def require_loggers(config: LogConfig) -> None:
+    """Refuse what can't be logged to, before anything is written."""
+    if config.wandb and find_spec("wandb") is None:
         raise ConfigError(
             "log.wandb is on, but wandb is not installed: pip install 'overtone[wandb]'"
-        ) from error
+        )
+
+
+def _wandb(folder: Path, config: LogConfig, name: str) -> Any:
+    import wandb  # pyright: ignore[reportMissingImports]
+
     return wandb.init(project=config.project, name=name, dir=str(folder), resume="allow")
 
 
@@ -195,7 +263,7 @@ def describe(folder: str | Path) -> dict[str, str]:
     rows = {"recipe": config.recipe, **_setting(config), "status": _status(folder)}
     if train:
         last = train[-1]
-        rows["progress"] = f"{last['update']:,} of {config.num_updates:,} updates"
+        rows["progress"] = f"{last['update']:,} updates; the budget is {Budget(config)}"
         rows["time"] = duration(last["seconds"] or 0)
         rows["PFLOP"] = f"{(last['flops'] or 0) / 1e15:.3g}"
         rows["loss"] = f"{_number(train[0]['loss']):.4g} at first, {_number(last['loss']):.4g} now"
@@ -222,7 +290,7 @@ def _resumed(line: dict[str, Any]) -> str:
 def _setting(config: RunConfig) -> dict[str, str]:
     model, data = config.model, config.data
     patches = ", ".join(map(str, model.patches))
-    source = data.path or f"generated {data.generate.system if data.generate else ''}"
+    source = data.path or data.given or f"generated {data.generate and data.generate.system}"
     return {
         "model": f"{model.name}, {model.tokenizer}, {model.size}, patches {patches}, "
         f"{model.context} frames",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,18 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from overtone.data import WellFolder, collate_mixed
+from overtone.data import Items, collate_mixed
 from overtone.errors import DataError, TrainingDiverged
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
 from overtone.schedules import Patch
+from overtone.train.budget import Budget
 from overtone.train.checkpoint import Checkpoint, Checkpoints
 from overtone.train.config import RunConfig
 from overtone.train.console import Display
 from overtone.train.draws import Share, Windows, seed_torch
 from overtone.train.interrupt import Interrupt, ignore_interrupts
-from overtone.train.journal import Journal, plain
+from overtone.train.journal import Log, Record, plain
 from overtone.train.objective import choices, losses
 from overtone.train.parallel import DistributedModel, Ranks, whole
 from overtone.train.state import (
@@ -54,18 +55,22 @@ class Parts:
         data: windows of the training split, with `train.unroll` frames as target.
         validator: measures the model.
         flops: patch -> FLOPs of an update at it.
-        folder: of the run.
+        folder: of the run; None if nothing is to be written.
         ranks: this process among all.
         source: split -> what is kept of it, to know it again at a resume.
     """
 
     model: Model
-    data: WellFolder
+    data: Items
     validator: Validator
     flops: dict[Patch, int]
-    folder: Path
+    folder: Path | None
     ranks: Ranks
     source: Mapping[str, Any] = field(default_factory=dict)
+
+
+Callback = Callable[[Record], Any]
+"""Told of each validation, as plain data; what is true of its answer stops the run."""
 
 
 class Trainer:
@@ -75,10 +80,23 @@ class Trainer:
         config: all of the run's settings.
         parts: what it works with.
         resume: where to go on; the model has its weights already.
+        callbacks: called on the first rank after each validation.
+
+    Attributes:
+        progress: how far it is.
+        best: the best weights so far, where there is no folder to keep them in.
     """
 
-    def __init__(self, config: RunConfig, parts: Parts, resume: Checkpoint | None = None):
-        self.config, self.parts = config, parts
+    def __init__(
+        self,
+        config: RunConfig,
+        parts: Parts,
+        resume: Checkpoint | None = None,
+        callbacks: Sequence[Callback] = (),
+    ):
+        self.config, self.parts, self.callbacks = config, parts, tuple(callbacks)
+        self.budget = Budget(config)
+        self.best: dict[str, Tensor] | None = None
         train, ranks = config.train, parts.ranks
         self.model = parts.model.train()
         self.distributed = DistributedModel(
@@ -89,9 +107,14 @@ class Trainer:
         self.average = None if decay is None else Average(self.model, decay)
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=train.precision == "fp16")
         self.progress = RunProgress(patches={str(patch): 0 for patch in self.model.patches})
-        self.checkpoints = Checkpoints(parts.folder, ranks, keep=config.save.keep)
+        self.checkpoints: Checkpoints | None = None
+        if parts.folder is not None:
+            self.checkpoints = Checkpoints(parts.folder, ranks, keep=config.save.keep)
         if resume is not None:
             self._restore(resume)
+        self._began = replace(self.progress, patches=dict(self.progress.patches))
+        self._validating = 0.0
+        self._stopped = False
         # The optimizer's step comes after all ranks have agreed on the time: it is booked later.
         self._unbooked = np.zeros(2)
         share = Share(train.batch, train.accumulate, ranks.rank, ranks.world)
@@ -106,18 +129,14 @@ class Trainer:
     @property
     def done(self) -> float:
         """Share of the budget that is used, 0 to 1."""
-        train, progress = self.config.train, self.progress
-        shares = [progress.update / self.config.num_updates]
-        if train.max_minutes is not None:
-            shares.append(progress.seconds / 60 / train.max_minutes)
-        if train.max_cpu_minutes is not None:
-            shares.append(progress.cpu_seconds / 60 / train.max_cpu_minutes)
-        if train.max_flops is not None:
-            shares.append(progress.flops / train.max_flops)
-        return min(max(shares), 1.0)
+        return self.budget.done(self.progress)
 
-    def run(self, journal: Journal | None, display: Display) -> str:
-        """Train until the budget is used, patience ends or somebody interrupts.
+    def run(self, log: Log, display: Display) -> str:
+        """Train until the budget is used, patience ends or somebody stops or interrupts it.
+
+        Args:
+            log: takes the run's numbers, on the first rank.
+            display: shows them.
 
         Returns:
             `"finished"`, `"stopped early"` or `"interrupted"`.
@@ -127,15 +146,18 @@ class Trainer:
         recent = _Recent([str(patch) for patch in self.model.patches])
         with Interrupt() as interrupt:
             while self.done < 1:
+                before = self.done
                 self._update(batches, recent, interrupt)
                 if progress.update % config.log.every == 0 or self.done >= 1:
-                    self._log(journal, display, recent)
-                validated = progress.update % config.valid.every == 0 or self.done >= 1
+                    self._log(log, display, recent)
+                validated = self.budget.validates(before, progress)
                 if validated:
-                    self._validate(journal, display)
+                    self._validate(log, display)
                 patience = config.valid.patience
-                stale = patience is not None and progress.stale >= patience
-                if progress.update % config.save.every == 0 or interrupt.agreed or stale:
+                stale = self._stopped or (patience is not None and progress.stale >= patience)
+                at_point = validated and config.valid.points is not None
+                due = progress.update % config.save.every == 0 or at_point
+                if due or interrupt.agreed or stale:
                     self.save()
                 if interrupt.agreed and self.done < 1:
                     return "interrupted"
@@ -145,8 +167,9 @@ class Trainer:
         return "finished"
 
     def _loader(self) -> DataLoader[Any]:
+        data: Any = self.parts.data
         return DataLoader(
-            self.parts.data,
+            data,
             batch_sampler=self.windows,
             num_workers=self.config.data.workers,
             collate_fn=collate_mixed,
@@ -170,7 +193,7 @@ class Trainer:
         spent = np.array([progress.seconds, progress.cpu_seconds]) + agreed - began
         flags = [float(failed), float(interrupt.requested), *spent]
         failed_anywhere, stop, *spent = self.parts.ranks.largest(flags)
-        progress.seconds, progress.cpu_seconds = spent
+        progress.seconds, progress.cpu_seconds = map(float, spent)
         interrupt.agreed = bool(stop)
         if failed_anywhere:
             self._refuse(loss, norm, failed)
@@ -237,7 +260,7 @@ class Trainer:
             names = ", ".join(place_name(data, index) for index in indices)
             text = f"loss {loss:g}, gradient norm {norm:g} with {names}"
         reports = [report for report in self.parts.ranks.gather(text) if report]
-        found, _ = self.checkpoints.newest()
+        found = self.checkpoints.newest()[0] if self.checkpoints else None
         kept = f"'{found.path.name}' is kept" if found else "none was written yet"
         raise TrainingDiverged(
             f"update {update + 1} is not finite: {'; '.join(reports)}. Nothing was changed by it; "
@@ -245,29 +268,26 @@ class Trainer:
             "lower optimizer.lr or a smaller optimizer.clip and --resume"
         )
 
-    def _log(self, journal: Journal | None, display: Display, recent: _Recent) -> None:
+    def _log(self, log: Log, display: Display, recent: _Recent) -> None:
         values = recent.values(self.progress, self.parts.ranks)
-        if journal is not None:
-            journal.write("train", self.progress.update, values)
-        total = display.total
-        rate = values["updates_per_second"]
+        log("train", self.progress.update, values)
         text = (
             f"loss {values['loss']:.4g}  lr {values['lr']:.2g}  patch {values['patch']}  "
-            f"{rate:.2f} updates/s"
+            f"{values['updates_per_second']:.3g} updates/s"
         )
-        done = self.progress.update if total == self.config.num_updates else int(self.done * total)
-        display.show(done, text, rate=rate * done / max(self.progress.update, 1))
+        left = self.budget.seconds_left(self.progress, self._began, self._validating)
+        display.show(self.done, self.budget.used(self.progress), text, left=left)
         recent.reset()
 
-    def _validate(self, journal: Journal | None, display: Display) -> None:
+    def _validate(self, log: Log, display: Display) -> None:
         try:
             with nullcontext() if self.average is None else self.average.in_place():
-                self._judge(journal, display)
+                self._judge(log, display)
         except DataError:  # on all ranks; the training up to here was none the worse for it
             self.save()
             raise
 
-    def _judge(self, journal: Journal | None, display: Display) -> None:
+    def _judge(self, log: Log, display: Display) -> None:
         """Measure the weights in place, and keep them if they are the best so far.
 
         Weights that blow up are never the best, but are kept as long as there are no others.
@@ -285,25 +305,42 @@ class Trainer:
             self._keep("best", found)
         if self.done >= 1:
             self._keep("last", found)
-        if journal is not None:
-            seconds = time.monotonic() - began
-            values = {
-                "vrmse": found.vrmse,
-                "rollout": found.rollout,
-                "rollout_steps": self.config.valid.rollout_steps,
-                "patches": progress.patches,
-                "validation_seconds": seconds,
-            }
-            journal.write("valid", progress.update, values)
+        self._validating = time.monotonic() - began
+        values = {
+            "vrmse": found.vrmse,
+            "rollout": found.rollout,
+            "rollout_steps": self.config.valid.rollout_steps,
+            "patches": progress.patches,
+            "validation_seconds": self._validating,
+        }
+        log("valid", progress.update, values)
         errors = "  ".join(f"{patch}: {error:.4f}" for patch, error in found.vrmse.items())
         cycle = "" if found.rollout is None else f"  cycle: {found.rollout:.4f}"
-        mark = "  (best so far)" if better else ""
-        display.say(f"update {progress.update}  validation VRMSE  {errors}{cycle}{mark}")
+        mark = "  best" if better else ""  # three patches fit into 80 columns
+        display.say(f"update {progress.update}  valid VRMSE  {errors}{cycle}{mark}")
+        self._tell(values | {"score": found.score, "better": better})
+
+    def _tell(self, values: Record) -> None:
+        """Let the callbacks of the first rank know, and all ranks whether they want to go on."""
+        progress = self.progress
+        record = {
+            "update": progress.update,
+            "minutes": progress.seconds / 60,
+            "done": self.done,
+            "best": progress.best,
+            **values,
+        }
+        own = self.callbacks if self.parts.ranks.first else ()
+        wishes = [bool(callback(plain(record))) for callback in own]
+        self._stopped = bool(self.parts.ranks.largest([float(any(wishes))])[0])
 
     def _keep(self, name: str, found: Validation | None) -> None:
-        """Write the weights in place as a model folder of the run. All ranks must call it."""
+        """Keep the weights in place, as a model folder if the run has one. All ranks must call."""
         weights = self.distributed.full_weights()
-        if self.parts.ranks.first:
+        if self.parts.folder is None:
+            if name == "best":
+                self.best = {key: tensor.clone() for key, tensor in weights.items()}
+        elif self.parts.ranks.first:
             valid = {} if found is None else {"vrmse": found.vrmse, "rollout": found.rollout}
             # Whatever the user put beside the best weights stays with the next best.
             path, about = self.parts.folder / name, self._about(valid)
@@ -327,7 +364,9 @@ class Trainer:
         return plain(about)
 
     def save(self) -> None:
-        """Write a checkpoint. All ranks must call it."""
+        """Write a checkpoint, if the run has a folder. All ranks must call it."""
+        if self.checkpoints is None:
+            return
         weights = self.distributed.full_weights()
         tensors = state_tensors(self.model, self.optimizer, self.average)
         state = plain(

@@ -2,7 +2,8 @@
 
 Those of the paper are in `train.paper`. `DATASET-SIZE-fold` trains a model of the paper's size on
 its data in our way: folded, by the data's pace, with shifts and short rollouts. `DATASET-mini` does
-so with a tiny model on a built-in solver's data, in minutes to an hour on two cores.
+so with a tiny model on a built-in solver's data, in minutes to an hour on two cores. `mine` suits
+any data (`for_data`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
 from overtone.errors import ConfigError, suggest
@@ -24,15 +26,14 @@ from overtone.train.config import (
     TrainConfig,
     ValidConfig,
 )
+from overtone.train.suit import KEPT, MINUTES, UNROLL_FROM, suit, survey_folder
 
 Recipe = Callable[[], RunConfig]
 
 DEVELOPED = 36
 """Frame of `shear-flow-mini` at which the layers have rolled up: the first that is predicted."""
-
-
-UNROLL_FROM = 0.6
-"""Share of the budget from which on the mini recipes unroll."""
+MINE = "mine"
+"""The recipe for any data, which is chosen by it."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,20 @@ def mini(name: str, dataset: str) -> RunConfig:
     )
 
 
+def for_data(folder: str | Path, *, minutes: float | None = MINUTES) -> RunConfig:
+    """Settings that suit a dataset and this machine; `suit` has the rules.
+
+    Args:
+        folder: a Well folder with the splits `train` and `valid`.
+        minutes: the budget; None for one of updates, which the caller sets.
+    """
+    facts = survey_folder(folder)
+    # Frames that stay in memory need no process that reads them again.
+    workers = 0 if facts.gigabytes <= KEPT else min(2, facts.cores - 1)
+    data = DataConfig(path=str(folder), workers=workers, memory=KEPT)
+    return suit(facts, data, recipe=MINE, minutes=minutes)
+
+
 RECIPES: dict[str, Recipe] = {
     **paper.RECIPES,
     **{
@@ -174,8 +189,14 @@ RECIPES: dict[str, Recipe] = {
 
 def recipe(name: str) -> RunConfig:
     """The configuration of a recipe."""
+    if name == MINE:
+        raise ConfigError(
+            f"the recipe '{MINE}' is chosen by the data: give --data FOLDER, or call "
+            "ot.recipes.for_data(folder)"
+        )
     if name not in RECIPES:
         raise ConfigError(
-            f"no recipe '{name}'{suggest(name, list(RECIPES))}; `overtone train list` shows all"
+            f"no recipe '{name}'{suggest(name, [MINE, *RECIPES])}; `overtone train list` shows "
+            f"all, and {MINE} is for your own data"
         )
     return RECIPES[name]()

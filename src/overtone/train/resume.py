@@ -24,8 +24,8 @@ from overtone.train.state import require_state, state_forms
 # the size of its steps, which is what to change where it diverged: the optimizer's moments hold on,
 # and nothing that is drawn depends on the past. Whatever else makes another model or another aim.
 FREE = ("train.updates", "train.max_", "train.device", "train.threads", "train.compile",
-        "data.workers", "data.memory", "data.path", "valid.", "save.", "log.", "parallel.",
-        "train.accumulate", "train.checkpoint_activations",
+        "data.workers", "data.memory", "data.path", "data.given", "valid.", "save.", "log.",
+        "parallel.", "train.accumulate", "train.checkpoint_activations",
         "optimizer.lr", "optimizer.schedule", "optimizer.warmup", "optimizer.final",
         "optimizer.clip", "optimizer.weight_decay", "train.batch")  # fmt: skip
 
@@ -69,6 +69,7 @@ def find_checkpoint(config: RunConfig, parts: Parts, console: Console) -> Checkp
 
     A run whose checkpoints are all damaged is not begun anew: what else it left would be lost.
     """
+    assert parts.folder is not None
     checkpoints = Checkpoints(parts.folder, parts.ranks)
     checkpoint, notes = checkpoints.newest()
     while checkpoint is not None:
@@ -96,7 +97,7 @@ def find_checkpoint(config: RunConfig, parts: Parts, console: Console) -> Checkp
 def _restore_model(config: RunConfig, parts: Parts, checkpoint: Checkpoint) -> None:
     """Give the model a checkpoint's weights, if all else in it fits, too."""
     weights, saved = load_folder(checkpoint.path / "model")
-    _require_fields(saved, parts.model.domain, parts.data.path)
+    _require_fields(saved, parts.model.domain)
     require_state(checkpoint.state, [str(patch) for patch in parts.model.patches])
     checkpoint.require_tensors(state_forms(parts.model, config.optimizer))
     load_weights(parts.model, weights, checkpoint.path / "model")
@@ -127,13 +128,13 @@ def _said(split: Mapping[str, Any]) -> str:
     )
 
 
-def _require_fields(saved: dict[str, Any], domain: Domain, path: Path | str) -> None:
+def _require_fields(saved: dict[str, Any], domain: Domain) -> None:
     try:
         before = Domain(**saved.get("architecture", saved)["domain"])
     except (LookupError, TypeError, AttributeError) as error:
         raise CheckpointError(f"its model has no domain: {error!r}") from error
     if before.fields != domain.fields or before.ndim != domain.ndim:
         raise ConfigError(
-            f"the checkpoint was trained on the fields {before.fields} in {before.ndim}D, '{path}' "
+            f"the checkpoint was trained on the fields {before.fields} in {before.ndim}D, the data "
             f"has {domain.fields} in {domain.ndim}D; resume with the data that the run began with"
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from overtone.data import WellFolder, collate_mixed
+from overtone.data import ArrayWindows, Items, WellFolder, collate_mixed
 from overtone.domain import Window
 from overtone.errors import DataError
 from overtone.metrics import vrmse
@@ -56,8 +56,8 @@ class Validator:
         ranks: this process among all.
     """
 
-    windows: WellFolder
-    trajectories: WellFolder | None
+    windows: Items
+    trajectories: Items | None
     config: ValidConfig
     ranks: Ranks
 
@@ -100,7 +100,7 @@ class Validator:
         assert self.trajectories is not None
         return self._mean(self.trajectories, self.config.rollouts, error)
 
-    def _mean(self, data: WellFolder, num: int, error: Callable[[Window, Tensor], Tensor]) -> float:
+    def _mean(self, data: Items, num: int, error: Callable[[Window, Tensor], Tensor]) -> float:
         """Mean of an error `(B,)` over windows; infinite where it is not a number.
 
         Windows whose own values are not finite say nothing about a model, and are refused.
@@ -127,23 +127,29 @@ class Validator:
             self._refuse(data, spoilt)
         return total / count
 
-    def _refuse(self, data: WellFolder, spoilt: list[int]) -> None:
+    def _refuse(self, data: Items, spoilt: list[int]) -> None:
         """Stop on all ranks; name what each of them has found."""
         found = self.ranks.gather(", ".join(place_name(data, index) for index in spoilt[:3]))
+        where = "the validation data has values that are not finite"
+        if isinstance(data, WellFolder):
+            where = f"'{data.path}' has values that are not finite in split '{data.split}'"
         raise DataError(
-            f"'{data.path}' has values that are not finite in split '{data.split}': "
-            f"{'; '.join(text for text in found if text)}. No model can be validated by them: look "
-            "at that data with `overtone data check`"
+            f"{where}: {'; '.join(text for text in found if text)}. No model can be validated by "
+            "them: look at that data with `overtone data check`"
         )
 
 
-def _is_finite(data: WellFolder, index: int) -> bool:
+def _is_finite(data: Items, index: int) -> bool:
     window, target = data[index]
     return bool(window.fields.isfinite().all() and target.isfinite().all())
 
 
-def place_name(data: WellFolder, index: int) -> str:
+def place_name(data: Items, index: int) -> str:
     """Where a window comes from, for a message."""
+    if isinstance(data, ArrayWindows):
+        return "trajectory {} step {}".format(*data.where(index))
+    if not isinstance(data, WellFolder):
+        return f"window {index}"
     place = data.where(index)
     return f"{Path(place.file).name} trajectory {place.trajectory} step {place.step}"
 

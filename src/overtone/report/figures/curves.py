@@ -8,6 +8,7 @@ over the updates since the line before, and after a validation `{"kind": "valid"
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +41,22 @@ NEEDED = {"train": ("losses", "lr"), "valid": ("vrmse",)}
 
 
 @styled
-def training_curves(path: str | Path, *, known: dict[str, Look] | None = None) -> Figure:
+def training_curves(
+    run: str | Path | Sequence[Mapping[str, Any]], *, known: dict[str, Look] | None = None
+) -> Figure:
     """Loss and learning rate by update; validation errors by patch and of the rollout.
 
     Args:
-        path: `metrics.jsonl`, or the folder of the run that holds it.
+        run: `metrics.jsonl`, or the folder of the run that holds it, or what its lines hold.
         known: looks of patches as constant schedules; ours by default.
     """
-    records = read_metrics(path)
+    kept = isinstance(run, (str, Path))
+    records = read_metrics(run) if kept else [_record(line) for line in run]
     train = [r for r in records if r["kind"] == "train"]
     valid = [r for r in records if r["kind"] == "valid"]
     if not train and not valid:
-        raise NothingToDraw(f"'{path}' has no training or validation metrics")
+        name = f"'{run}'" if kept else "the run"
+        raise NothingToDraw(f"{name} has no training or validation metrics")
     patches = sorted(
         {patch for r in train for patch in r["losses"]}
         | {patch for r in valid for patch in r["vrmse"]},
@@ -79,7 +84,7 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
     return [_record(line) for line in read_journal(path, NEEDED)]
 
 
-def _record(line: dict[str, Any]) -> dict[str, Any]:
+def _record(line: Mapping[str, Any]) -> dict[str, Any]:
     """What is drawn of a line, with NaN for null."""
     kind = line["kind"]
     record = {"kind": kind, "update": line["update"]}
