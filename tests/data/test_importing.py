@@ -11,7 +11,7 @@ import torch
 
 import overtone as ot
 from overtone.data import FieldSpec, WellFolder, check, import_arrays, parse_fields
-from overtone.data.importing import open_arrays
+from overtone.data.arrays import open_arrays
 
 FIELDS = "density,velocity:1"
 

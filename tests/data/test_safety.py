@@ -12,7 +12,7 @@ import pytest
 
 import overtone as ot
 from overtone.data import WellFolder, safety
-from overtone.data.importing import open_arrays
+from overtone.data.arrays import open_arrays
 from overtone.data.location import Location
 
 

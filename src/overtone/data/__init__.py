@@ -1,13 +1,17 @@
 """Datasets in The Well's HDF5 layout: read, write, check, describe and import them."""
 
 from overtone.data.check import Finding, check
-from overtone.data.importing import import_arrays, parse_fields
 from overtone.data.layout import FieldSpec, Layout, ScalarSpec
+from overtone.data.origins import from_arrays, from_files, from_xarray, import_arrays
+from overtone.data.source import parse_fields
 from overtone.data.stats import compute_stats, write_stats
-from overtone.data.well import Place, WellFolder, collate
+from overtone.data.trajectories import ArrayWindows, Trajectories
+from overtone.data.well import WellFolder
+from overtone.data.windows import Place, Windows, collate
 from overtone.data.writer import Header, Storage, WellWriter, write_well
 
 __all__ = [
+    "ArrayWindows",
     "FieldSpec",
     "Finding",
     "Header",
@@ -15,11 +19,16 @@ __all__ = [
     "Place",
     "ScalarSpec",
     "Storage",
+    "Trajectories",
     "WellFolder",
     "WellWriter",
+    "Windows",
     "check",
     "collate",
     "compute_stats",
+    "from_arrays",
+    "from_files",
+    "from_xarray",
     "import_arrays",
     "parse_fields",
     "write_stats",

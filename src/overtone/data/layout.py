@@ -37,6 +37,8 @@ NUMBERED_KINDS = (Boundary.WALL, Boundary.OPEN, Boundary.PERIODIC)
 """The Well's numbers for kinds of boundary: 0, 1, 2."""
 MAX_ATTRIBUTE_BYTES = 1_000_000
 """Largest attribute: names and single numbers take far less."""
+DEFAULTS = "overtone_defaults"
+"""Attribute of an imported file: what of it nobody gave, with commas in between."""
 ROOT_ATTRIBUTES = ("dataset_name", "grid_type", "n_spatial_dims", "n_trajectories")
 
 
@@ -158,7 +160,7 @@ def read_layout(file: h5py.File, name: str) -> Layout:
             f"'{name}': n_spatial_dims is {_count(file, 'n_spatial_dims', name)} and spatial_dims "
             f"are {axes}; expected the names of one, two or three axes"
         )
-    notes: list[str] = []
+    notes = _guesses(file, name)
     dimensions = {key: _dimension(file, key, name) for key in ("time", *axes)}
     shape = tuple(len(dimensions[axis]) for axis in axes)
     num, steps = _count(file, "n_trajectories", name), len(dimensions["time"])
@@ -193,6 +195,14 @@ def read_layout(file: h5py.File, name: str) -> Layout:
     except DomainError as error:
         raise DataError(f"'{name}' describes an impossible domain: {error}") from error
     return layout
+
+
+def _guesses(file: h5py.File, name: str) -> list[str]:
+    """A note where dt was not known when the file was made."""
+    guessed = _names(file, DEFAULTS, name) if DEFAULTS in file.attrs else ()
+    if "dt" in ",".join(guessed).split(","):
+        return ["dt is 1 by default: it was not known at the import. Import again with --dt"]
+    return []
 
 
 def _attribute(where: h5py.HLObject, key: str, name: str) -> Any:
@@ -312,10 +322,10 @@ def _extent(axis: str, x: np.ndarray, notes: list[str]) -> float:
     if not ((steps > 0).all() or (steps < 0).all()):
         notes.append(f"coordinates '{axis}' are not monotonic; cells of length 1 are assumed")
         return float(len(x))
-    return _digits(abs(x[-1] - x[0] + (steps[0] + steps[-1]) / 2))
+    return digits(abs(x[-1] - x[0] + (steps[0] + steps[-1]) / 2))
 
 
-def _digits(value: float) -> float:
+def digits(value: float) -> float:
     """What float32 coordinates are good for: six digits, so that 0.1 comes out as 0.1."""
     return float(f"{value:.6g}")
 
@@ -333,7 +343,7 @@ def _interval(times: np.ndarray, notes: list[str]) -> float:
             f"frames are {steps.min():.4g} to {steps.max():.4g} apart in time; their mean "
             f"{mean:.4g} is used as dt"
         )
-    return _digits(mean)
+    return digits(mean)
 
 
 def _field(
