@@ -159,16 +159,24 @@ def import_(
     if out is None or dry_run:
         _say("nothing else is written (--dry-run)")
         return
-    with one_bar("importing", console) as tick:
-        data.save(
-            out,
-            splits=_numbers(splits, ",", "splits"),
-            per_file=per_file,
-            seed=None if seed < 0 else seed,
-            storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
-            drop_nan=drop_nan_trajectories,
-            progress=tick,
-        )
+    shares = _numbers(splits, ",", "splits")
+    if drop_nan_trajectories:
+        with one_bar("looking for NaN", console) as tick:
+            dropped = data.drop_nan(progress=tick)
+        _say(f"left out {len(dropped)} trajectories with NaN: {_listed(dropped) or 'none'}")
+    try:
+        with one_bar("importing", console) as tick:
+            data.save(
+                out,
+                splits=shares,
+                per_file=per_file,
+                seed=None if seed < 0 else seed,
+                storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
+                progress=tick,
+            )
+    except KeyboardInterrupt:
+        _say("the same command, run again, goes on from here")
+        raise
     _say(f"wrote {out}; next: overtone data check {out}")
 
 

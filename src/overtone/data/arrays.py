@@ -255,7 +255,7 @@ def _open_hdf5(path: Path) -> Iterator[Arrays]:
                 raise DataError(f"'{path}' has changed while it was read; try again")
 
         variables, about = {}, _hdf5_attributes(file, ABOUT_ALL)
-        for name, entry in _datasets(file):
+        for name, entry in _datasets(file).items():
             if entry.ndim == 0 and name in ABOUT_ALL and entry.dtype.kind in "fiu":
                 about[name] = entry[()]
             if entry.ndim:
@@ -267,29 +267,28 @@ def _open_hdf5(path: Path) -> Iterator[Arrays]:
         yield Arrays(variables, about)
 
 
-def _datasets(group: h5py.Group, parent: str = "") -> Iterator[tuple[str, h5py.Dataset]]:
-    """Datasets of numbers or the like below a group by their paths; not those without values."""
-    for key in group:
-        entry = group.get(key)
-        if not isinstance(entry, h5py.Group | h5py.Dataset):
-            continue  # a type, or a link that leads nowhere
-        name = f"{parent}{key.removeprefix(NOT_A_COORDINATE)}"
-        if isinstance(entry, h5py.Group):
-            if isinstance(group.get(key, getlink=True), h5py.HardLink):
-                yield from _datasets(entry, f"{name}/")
-        elif entry.dtype.kind in "fiubc" and not is_bare_dimension(entry):
-            yield name, entry
+def _datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
+    """Datasets of a file by their paths, each once; not those that are no numbers or hold none."""
+    found: dict[str, h5py.Dataset] = {}
+
+    def visit(name: str, entry: h5py.Group | h5py.Dataset) -> None:
+        numbers = isinstance(entry, h5py.Dataset) and entry.dtype.kind in "fiubc"
+        if numbers and not is_bare_dimension(entry):
+            found[name.replace(NOT_A_COORDINATE, "")] = entry
+
+    file.visititems(visit)
+    return found
 
 
 def _dims(dataset: h5py.Dataset) -> tuple[str, ...]:
     """Names of a dataset's axes by its dimension scales or labels; empty if one has none."""
     if dataset.is_scale and dataset.ndim == 1:
         return ((dataset.name or "").strip("/"),)
-    names = []
-    for axis in dataset.dims:
-        scale = axis[0].name if len(axis) else None
-        names.append((scale or axis.label).strip("/"))
-    return tuple(names) if all(names) else ()
+    try:
+        names = [(a[0].name if len(a) else None) or a.label for a in dataset.dims]
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError):  # not as HDF5 makes them
+        return ()
+    return tuple(name.strip("/") for name in names) if all(names) else ()
 
 
 def _hdf5_attributes(where: h5py.HLObject, keys: tuple[str, ...]) -> dict[str, Any]:

@@ -23,7 +23,8 @@ ORDERS = ("tx", "ntx", "txy", "tcx", "txc", "ntxy", "txyz", "ntcx", "ntxc", "tcx
 NAMES = {
     "n": "n b sample samples batch trajectory trajectories traj run runs member members number "
     "realization realisation ensemble ens sim sims simulation simulations case cases seed ic",
-    "t": "t time times frame frames step steps timestep timesteps snapshot snapshots nt it",
+    "t": "t time times frame frames step steps timestep timesteps snapshot snapshots nt it "
+    "tcoord tcoordinate",
     "c": "c channel channels component components comp variable variables field fields feature "
     "features vector",
     "x": "x lon longitude xc nx xcoord xcoordinate westeast rlon easting",
@@ -89,7 +90,7 @@ def by_names(letters: Sequence[str]) -> Iterator[str]:
     taken = {letter for i, letter in enumerate(letters) if i not in open_axes}
     free = [letter for letter in "ntc" if letter not in taken]
     cells = [letter for letter in SPACE if letter not in taken]
-    for kinds in product((*free, "s"), repeat=len(open_axes)):
+    for kinds in product(("s", *free), repeat=len(open_axes)):
         if len({k for k in kinds if k != "s"}) != sum(k != "s" for k in kinds):
             continue
         if kinds.count("s") > len(cells):
@@ -156,10 +157,11 @@ def choose(found: Sequence[str], shape: Sequence[int], where: str) -> str:
             "cells), e.g. --layout ntcxy, and name its channels with --fields"
         )
     lines = [f"  --layout {order}: {reading(order, shape)}" for order in found[:MAX_LISTED]]
-    more = [f"  and {len(found) - MAX_LISTED} more"] if len(found) > MAX_LISTED else []
+    more = f" and {len(found) - MAX_LISTED} more" if len(found) > MAX_LISTED else ""
+    lines.append(f"  or any other order of n, t, c, x, y, z{more}")
     raise DataError(
         f"{where} has shape {tuple(shape)}, which can be read in {len(found)} ways; choose one "
-        "(in Python: layout=…):\n" + "\n".join([*lines, *more])
+        "(in Python: layout=…):\n" + "\n".join(lines)
     )
 
 

@@ -97,7 +97,7 @@ def find_facts(
         elif told is not None:
             fact = Fact(told[i], "attribute 'extent'")
         else:
-            fact = Fact(float(shape[i]), "default: cells of length 1")
+            fact = Fact(float(shape[i]), "default: cells of length 1; see --extent")
         found[f"extent {axis}"] = fact
     found["boundaries"] = _boundaries(said.get("boundaries"), given, space, where)
     return found
@@ -148,7 +148,7 @@ def _interval(arrays: Arrays, name: str, letters: str, given: Given, where: str)
             raise DataError(
                 f"{where}: attribute 'dt' is '{shown(value)}'; expected a number"
             ) from None
-    return Fact(1.0, "default")
+    return Fact(1.0, "default; see --dt")
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def _boundaries(said: Any, given: Given, space: str, where: str) -> Fact:
     if spec is None and said is not None:
         spec, origin = parse_boundaries(str(said)), "attribute 'boundaries'"
     if spec is None:
-        spec, origin = "periodic", "default"
+        spec, origin = "periodic", "default; see --boundaries"
     try:
         ndim = len(space)
         return Fact(Domain((2,) * ndim, (1.0,) * ndim, spec, ("any",)).boundaries, origin)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ from overtone.progress import Tick
 if TYPE_CHECKING:
     from overtone.data.trajectories import Trajectories
 
-BLOCK_BYTES = 1 << 28
+BLOCK_BYTES = 1 << 27
 """Size of the frames that are read at a time, in float64."""
 
 
@@ -78,7 +79,6 @@ def write_folder(
     per_file: int,
     seed: int | None,
     storage: Storage,
-    drop_nan: bool,
     progress: Tick,
 ) -> Path:
     """Write trajectories as a Well folder; see `Trajectories.save`."""
@@ -90,15 +90,16 @@ def write_folder(
     require_ours(out, DATASET, inputs=data.paths, error=DataError)
     _require_room(data, out, per_file, storage)
     header = _header(data, name)
-    kept = _without_nan(data, progress) if drop_nan else list(range(len(data)))
-    dealt = deal([data.runs[i].steps for i in kept], splits, seed)
+    dealt = deal([run.steps for run in data.runs], splits, seed)
     files = [
         file
         for split, numbers in dealt.items()
-        for file in _plan(data, split, [kept[i] for i in numbers], per_file, name)
+        for file in _plan(data, split, numbers, per_file, name)
     ]
     scratch = _scratch(data, out, [header, storage, files])
     restore_folder(out)
+    if scratch.exists():
+        os.utime(scratch)  # left by an interrupted import, and wanted now
     remove_leftovers(out, remove=succeed)
     with writing(out), locked(scratch, error=DataError) as lock:
         try:
@@ -194,15 +195,15 @@ def _write(
     path: Path, data: Trajectories, chosen: Sequence[int], header: Header, storage: Storage
 ) -> None:
     """Write some trajectories of equal length as one file."""
-    largest = float(np.finfo(storage.dtype).max)
+    largest = np.float64(np.finfo(storage.dtype).max)
     with WellWriter(path, header, data.fields, len(chosen), storage=storage) as writer:
-        for start, block in _blocks(data, chosen):
+        for start, block in blocks(data, chosen):
             _require_finite(block, largest, data, chosen, start)
             for frame in block:
                 writer.append(frame)
 
 
-def _blocks(data: Trajectories, chosen: Sequence[int]) -> Iterator[tuple[int, np.ndarray]]:
+def blocks(data: Trajectories, chosen: Sequence[int]) -> Iterator[tuple[int, np.ndarray]]:
     """Consecutive frames of some trajectories, `(T, n, C, *S)`, and which one is their first."""
     steps = data.runs[chosen[0]].steps
     frame = 8 * len(chosen) * len(data.domain.fields) * math.prod(data.domain.shape)
@@ -213,7 +214,7 @@ def _blocks(data: Trajectories, chosen: Sequence[int]) -> Iterator[tuple[int, np
 
 
 def _require_finite(
-    block: np.ndarray, largest: float, data: Trajectories, chosen: Sequence[int], start: int
+    block: np.ndarray, largest: np.float64, data: Trajectories, chosen: Sequence[int], start: int
 ) -> None:
     good = np.abs(block) <= largest  # also no NaN
     if good.all():
@@ -232,23 +233,8 @@ def _require_finite(
     raise DataError(
         place.format(f"a value that is {'NaN or missing' if np.isnan(value) else 'infinite'}")
         + "Mend the data, or leave out the trajectories that have such values with "
-        "--drop-nan-trajectories (drop_nan=True in Python)"
+        "--drop-nan-trajectories (drop_nan in Python)"
     )
 
 
-def _without_nan(data: Trajectories, progress: Tick) -> list[int]:
-    """Numbers of the trajectories whose values are all finite."""
-    kept = []
-    for number in range(len(data)):
-        if all(np.isfinite(block).all() for _, block in _blocks(data, [number])):
-            kept.append(number)
-        progress(number + 1, len(data), "looking for NaN")
-    if not kept:
-        raise DataError(
-            f"all {len(data)} trajectories have values that are NaN, infinite or missing; nothing "
-            "is left to import. Mend the data first"
-        )
-    return kept
-
-
-__all__ = ["OutputFile", "deal", "write_folder"]
+__all__ = ["OutputFile", "blocks", "deal", "write_folder"]

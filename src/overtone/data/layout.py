@@ -118,6 +118,7 @@ class Layout:
         boundaries: lower and upper side of each axis.
         dt: time between frames.
         notes: what is odd but no reason to refuse the file.
+        defaults: what nobody gave when the file was imported, e.g. `"dt"`.
         stamp: size and modification time of the file when this was read; see `Location.stamp`.
     """
 
@@ -134,6 +135,7 @@ class Layout:
     boundaries: tuple[Sides, ...]
     dt: float
     notes: tuple[str, ...] = field(default=(), compare=False)
+    defaults: tuple[str, ...] = field(default=(), compare=False)
     stamp: tuple[int | str, ...] = field(default=(), compare=False)
 
     @property
@@ -160,7 +162,7 @@ def read_layout(file: h5py.File, name: str) -> Layout:
             f"'{name}': n_spatial_dims is {_count(file, 'n_spatial_dims', name)} and spatial_dims "
             f"are {axes}; expected the names of one, two or three axes"
         )
-    notes = _guesses(file, name)
+    notes: list[str] = []
     dimensions = {key: _dimension(file, key, name) for key in ("time", *axes)}
     shape = tuple(len(dimensions[axis]) for axis in axes)
     num, steps = _count(file, "n_trajectories", name), len(dimensions["time"])
@@ -189,20 +191,13 @@ def read_layout(file: h5py.File, name: str) -> Layout:
         boundaries=_boundaries(file, axes, shape, name),
         dt=_interval(dimensions["time"], notes),
         notes=tuple(notes),
+        defaults=tuple(_word(file, DEFAULTS, name).split(",")) if DEFAULTS in file.attrs else (),
     )
     try:
         _ = layout.domain
     except DomainError as error:
         raise DataError(f"'{name}' describes an impossible domain: {error}") from error
     return layout
-
-
-def _guesses(file: h5py.File, name: str) -> list[str]:
-    """A note where dt was not known when the file was made."""
-    guessed = _names(file, DEFAULTS, name) if DEFAULTS in file.attrs else ()
-    if "dt" in ",".join(guessed).split(","):
-        return ["dt is 1 by default: it was not known at the import. Import again with --dt"]
-    return []
 
 
 def _attribute(where: h5py.HLObject, key: str, name: str) -> Any:

@@ -34,7 +34,7 @@ def from_files(
     dataset: str | Sequence[str] = (),
     layout: str | None = None,
     dt: float | None = None,
-    extent: Sequence[float] | None = None,
+    extent: float | Sequence[float] | None = None,
     boundaries: BoundarySpec | None = None,
     name: str | None = None,
 ) -> Trajectories:
@@ -58,7 +58,7 @@ def from_files(
         raise DataError("no file is given; expected at least one to import")
     openers = [partial(open_arrays, path) for path in files]
     said = _given(fields, dataset, layout, dt, extent, boundaries)
-    name = name or Path(given[0]).stem
+    name = name or Path(given[0]).resolve().stem
     return Trajectories(name, openers, list(map(str, files)), said, files)
 
 
@@ -68,7 +68,7 @@ def from_arrays(
     fields: Fields | None = None,
     layout: str | None = None,
     dt: float | None = None,
-    extent: Sequence[float] | None = None,
+    extent: float | Sequence[float] | None = None,
     boundaries: BoundarySpec | None = None,
     name: str = "arrays",
 ) -> Trajectories:
@@ -94,7 +94,7 @@ def from_xarray(
     fields: Fields | None = None,
     layout: str | None = None,
     dt: float | None = None,
-    extent: Sequence[float] | None = None,
+    extent: float | Sequence[float] | None = None,
     boundaries: BoundarySpec | None = None,
     name: str = "xarray",
 ) -> Trajectories:
@@ -121,9 +121,10 @@ def import_arrays(
     dataset: str | Sequence[str] = (),
     layout: str | None = None,
     dt: float | None = None,
-    extent: Sequence[float] | None = None,
+    extent: float | Sequence[float] | None = None,
     boundaries: BoundarySpec | None = None,
     name: str | None = None,
+    drop_nan: bool = False,
     **options: Any,
 ) -> Path:
     """Write a Well folder from files: `from_files(source, …).save(out, …)`.
@@ -131,6 +132,7 @@ def import_arrays(
     Args:
         source, fields, dataset, layout, dt, extent, boundaries, name: as for `from_files`.
         out: the folder; absent or empty.
+        drop_nan: leave out trajectories with NaN; see `Trajectories.drop_nan`.
         options: as for `Trajectories.save`.
     """
     found = from_files(
@@ -144,6 +146,8 @@ def import_arrays(
         name=name,
     )
     try:
+        if drop_nan:
+            found.drop_nan()
         return found.save(out, **options)
     finally:
         found.close()
@@ -154,21 +158,23 @@ def _given(
     dataset: str | Sequence[str],
     layout: str | None,
     dt: float | None,
-    extent: Sequence[float] | None,
+    extent: float | Sequence[float] | None,
     boundaries: BoundarySpec | None,
 ) -> Given:
     parts = parse_fields(fields) if isinstance(fields, str) else fields
     if parts is not None and not isinstance(parts, Mapping):
         parts = dict.fromkeys(parts, ())
-    for what, values in (("dt", () if dt is None else (dt,)), ("extent", extent or ())):
-        if not all(np.isfinite(value) and value > 0 for value in values):
-            raise DataError(f"{what} is {values}; expected positive numbers")
+    lengths = None if extent is None else tuple(np.atleast_1d(extent).tolist())
+    for what, values in (("dt", () if dt is None else (dt,)), ("extent", lengths or ())):
+        for value in values:
+            if not (np.isfinite(value) and value > 0):
+                raise DataError(f"{what} is {value:g}; expected a positive number")
     return Given(
         fields=parts or None,
         dataset=(dataset,) if isinstance(dataset, str) else tuple(dataset),
         layout=layout,
         dt=dt,
-        extent=None if extent is None else tuple(map(float, extent)),
+        extent=lengths,
         boundaries=boundaries,
     )
 

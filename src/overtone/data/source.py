@@ -86,7 +86,7 @@ def understand(arrays: Arrays, name: str, given: Given) -> Source:
         name: what to call the file in an error.
         given: what the user says.
     """
-    parts, layout, told = given.fields, given.layout, "option --layout"
+    parts, layout, told = given.fields, given.layout, ""
     where = f"'{name}'"
     if layout == pdebench.NAME or (layout is None and pdebench.looks_like(arrays)):
         arrays, known = pdebench.arrange(arrays, where)
@@ -107,7 +107,7 @@ def understand(arrays: Arrays, name: str, given: Given) -> Source:
         steps=steps,
         shape=shape,
         facts={
-            "layout": Fact(", ".join(dict.fromkeys(letters.values())), origin or told),
+            "layout": Fact(", ".join(dict.fromkeys(letters.values())), told or origin),
             **find_facts(arrays, chosen[0], letters[chosen[0]], shape, given, where),
         },
         left_out=left_out,
@@ -240,10 +240,10 @@ def _layouts(
     layout: str | None,
     where: str,
 ) -> tuple[dict[str, str], str]:
-    """Letters of the axes of each array, and where they come from (empty: from the option)."""
+    """Letters of the axes of each array, and where they come from."""
     orders = _orders(chosen, parts)
     if layout is not None:
-        return {k: _stretched(layout, arrays[k], orders[k], where) for k in chosen}, ""
+        return {k: _stretched(layout, arrays[k], orders[k], where) for k in chosen}, "option"
     if all(arrays[name].dims for name in chosen):
         return {k: _named(arrays, k, parts, where) for k in chosen}, "names of the dimensions"
     # Of several without names, the one with the fewest axes shows what all have in common.

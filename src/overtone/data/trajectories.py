@@ -22,9 +22,8 @@ import torch
 from torch import Tensor
 
 from overtone.data.arrays import Arrays
-from overtone.data.axes import reading
 from overtone.data.facts import Fact, Given
-from overtone.data.importing import deal, write_folder
+from overtone.data.importing import blocks, deal, write_folder
 from overtone.data.layout import FieldSpec
 from overtone.data.source import Source, understand
 from overtone.data.windows import SAME, Place, Windows
@@ -84,7 +83,6 @@ class Trajectories:
         self.fields, self.axes, self.facts = first.fields, first.axes, first.facts
         self.left_out, self.dtypes = first.left_out, first.dtypes
         self.domain = first.domain
-        self._shape = (first.num, first.steps, first.shape)
         for file in range(len(openers)):
             source = self._source(file)
             _require_same(source, first)
@@ -121,7 +119,7 @@ class Trajectories:
             ("trajectories", str(len(self.runs)), files),
             ("frames", frames, layout.origin),
             ("grid", " x ".join(map(str, self.domain.shape)), layout.origin),
-            ("layout", f"{layout.value}: {self._reading()}", layout.origin),
+            ("layout", layout.value, layout.origin),
             ("fields", ", ".join(self.domain.fields), "option" if self._given.fields else "file"),
             ("dt", f"{self.domain.dt:g}", self.facts["dt"].origin),
         ]
@@ -132,15 +130,6 @@ class Trajectories:
         if self.left_out:
             rows.append(("left out", ", ".join(self.left_out), "no field: --dataset, --fields"))
         return [(what, shown(value), shown(origin)) for what, value, origin in rows]
-
-    def _reading(self) -> str:
-        order = self.facts["layout"].value.partition(",")[0]
-        num, steps, shape = self._shape
-        sizes = {"n": num, "t": steps, **dict(zip(self.axes, shape, strict=True))}
-        sizes["c"] = len(self.domain.fields)
-        return reading(order, [sizes[letter] for letter in order]) + (
-            " in each file" if len(self.names) > 1 else ""
-        )
 
     def _sides(self) -> str:
         return ", ".join(
@@ -171,6 +160,29 @@ class Trajectories:
         """
         return deal([run.steps for run in self.runs], splits, seed)
 
+    def drop_nan(self, *, progress: Tick | None = None) -> list[str]:
+        """Leave out trajectories with values that are NaN, infinite or missing; say which.
+
+        All values are read for it.
+
+        Args:
+            progress: called with trajectories done, all of them, and what is going on.
+        """
+        places, kept, tell = [], [], progress or _nothing
+        for number, run in enumerate(self.runs):
+            if all(np.isfinite(block).all() for _, block in blocks(self, [number])):
+                kept.append(run)
+            else:
+                places.append(self.place(number))
+            tell(number + 1, len(self.runs), "looking for NaN")
+        if not kept:
+            raise DataError(
+                f"all {len(self)} trajectories have values that are NaN, infinite or missing; "
+                "nothing is left. Mend the data first"
+            )
+        self.runs = kept
+        return places
+
     def save(
         self,
         out: str | Path,
@@ -179,7 +191,6 @@ class Trajectories:
         per_file: int = 8,
         seed: int | None = 0,
         storage: Storage | None = None,
-        drop_nan: bool = False,
         progress: Tick | None = None,
     ) -> Path:
         """Write a Well folder with train, valid and test splits and statistics.
@@ -191,8 +202,6 @@ class Trajectories:
             per_file: trajectories of a file, at most.
             seed: as for `split`.
             storage: how values are stored.
-            drop_nan: leave trajectories out that hold values that are NaN, infinite or missing,
-                which are an error otherwise.
             progress: called with trajectories done, all of them, and what is going on.
         """
         return write_folder(
@@ -202,8 +211,7 @@ class Trajectories:
             per_file=per_file,
             seed=seed,
             storage=storage or Storage(),
-            drop_nan=drop_nan,
-            progress=progress or (lambda done, total, what: None),
+            progress=progress or _nothing,
         )
 
     def close(self) -> None:
@@ -292,6 +300,10 @@ class ArrayWindows(Windows):
     def _read(self, trajectory: int, steps: slice) -> Tensor:
         values = self.data.read(self._numbers[trajectory], steps)
         return torch.from_numpy(np.array(values, dtype=np.float32))  # a copy, the caller's own
+
+
+def _nothing(done: int, total: int, what: str) -> None:
+    """A `Tick` for nobody."""
 
 
 def _stamp(path: Path) -> list[int]:
