@@ -54,9 +54,8 @@ def arrange(arrays: Arrays, where: str) -> tuple[Arrays, dict[FieldSpec, tuple[s
             if key in arrays and letter not in found:
                 found[letter] = _coordinate(arrays[key], letter, times, where)
     vector = tuple(name for name in ("Vx", "Vy", "Vz") if name in found)
-    specs = {
-        FieldSpec(name, int(name == "velocity")): (name,) for name in names if name not in vector
-    }
+    known = [name for name in names if name not in (*vector, "tensor")]  # which may be anything
+    specs = {FieldSpec(name, int(name == "velocity")): (name,) for name in known}
     return Arrays(found, arrays.attributes), specs | (
         {FieldSpec("velocity", 1): vector} if vector else {}
     )

@@ -304,7 +304,9 @@ def _stretched(layout: str, array: Variable, order: int, where: str) -> str:
 def _named(arrays: Arrays, name: str, parts: FieldParts | None, where: str) -> str:
     """The layout of an array by the names of its axes."""
     array, letters = arrays[name], _letters_by_name(arrays, name)
-    found = [o for o in by_names(letters) if dict(zip(o, array.shape, strict=True))["t"] > 1]
+    found = list(by_names(letters))
+    if len(found) > 1:  # one frame has no next one
+        found = [o for o in found if dict(zip(o, array.shape, strict=True))["t"] > 1]
     about = f"{where}: '{shown(name)}' ({shown(', '.join(array.dims))})"
     if not found and all(letters) and "t" not in letters:
         raise DataError(
