@@ -1,7 +1,5 @@
 """Overtone: transformer emulators of PDEs, one model for many patch sizes, clean long rollouts."""
 
-from types import ModuleType
-
 from overtone.baselines import Baseline
 from overtone.baselines import create as baseline
 from overtone.domain import Boundary, Domain, Window
@@ -69,12 +67,3 @@ __all__ = [
     "patch",
     "rollout",
 ]
-
-
-def __getattr__(name: str) -> ModuleType:
-    """`overtone.data`, when it is first used: h5py is not loaded before."""
-    if name == "data":
-        import overtone.data
-
-        return overtone.data
-    raise AttributeError(f"module 'overtone' has no attribute '{name}'")

@@ -204,20 +204,22 @@ def test_times_since_a_date_are_seconds(tmp_path, waves):
         assert from_files(path).domain.dt == dt
 
 
-def test_windows_are_those_of_the_folder(tmp_path, waves):
-    """What is trained in memory is what would be trained from the folder."""
-    data = from_arrays(waves, layout="ntxy", dt=DT, extent=EXTENT, fields="u")
-    out = data.save(tmp_path / "out", splits=(0.6, 0.2, 0.2), seed=3)
-    for split, numbers in data.split((0.6, 0.2, 0.2), seed=3).items():
-        for options in ({}, {"stride": 2}, {"whole": True}):
-            here = data.windows(2, trajectories=numbers, **options)
-            there = WellFolder(out, split, 2, **options)
-            assert (len(here), here.domain) == (len(there), there.domain)
-            for (a, b), (c, d) in zip(here, there, strict=True):
-                assert torch.equal(a.fields, c.fields)
-                assert torch.equal(b, d)
-            assert here.where(len(here) - 1).step == there.where(len(there) - 1).step
-            assert torch.equal(here.frames(0, 1, 2).fields, there.frames(0, 1, 2).fields)
+def test_trajectories_are_a_sequence_of_arrays(tmp_path, waves):
+    """What is trained on in memory is what would be read from the folder."""
+    wide = waves.astype(np.float64)
+    data = from_arrays(wide, layout="ntxy", dt=DT, extent=EXTENT, fields="u")
+    out = data.save(tmp_path / "out", splits=(1, 0, 0), seed=None)
+    there = WellFolder(out, context=1, whole=True)
+    for here, (window, target) in zip(data, there, strict=True):
+        assert np.array_equal(here, torch.cat([window.fields, target]))
+        assert here.dtype == np.float32
+    assert there.domain == data.domain
+    assert np.array_equal(data[-1], data[4])
+    assert np.array_equal(data[1:3], [data[1], data[2]])
+    data[0][:] = 0  # a copy
+    assert np.array_equal(data[0][:, 0], waves[0])
+    with pytest.raises(IndexError):
+        _ = data[5]
 
 
 def test_all_fields_of_a_file(tmp_path, waves):
@@ -435,9 +437,3 @@ def test_files_that_need_no_import_or_can_have_none(tmp_path, waves):
     ):
         with pytest.raises(ot.DataError, match=message):
             from_arrays(waves, **({"layout": "ntxy"} | options))
-
-
-def test_the_package_gives_the_data_when_it_is_asked_for():
-    assert ot.data.from_arrays is from_arrays
-    with pytest.raises(AttributeError, match="no attribute 'dta'"):
-        _ = ot.dta

@@ -5,13 +5,11 @@ from overtone.data.layout import FieldSpec, Layout, ScalarSpec
 from overtone.data.origins import from_arrays, from_files, from_xarray, import_arrays
 from overtone.data.source import parse_fields
 from overtone.data.stats import compute_stats, write_stats
-from overtone.data.trajectories import ArrayWindows, Trajectories
-from overtone.data.well import WellFolder
-from overtone.data.windows import Place, Windows, collate
+from overtone.data.trajectories import Trajectories
+from overtone.data.well import Place, WellFolder, collate
 from overtone.data.writer import Header, Storage, WellWriter, write_well
 
 __all__ = [
-    "ArrayWindows",
     "FieldSpec",
     "Finding",
     "Header",
@@ -22,7 +20,6 @@ __all__ = [
     "Trajectories",
     "WellFolder",
     "WellWriter",
-    "Windows",
     "check",
     "collate",
     "compute_stats",

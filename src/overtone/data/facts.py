@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from overtone.data.arrays import Arrays
 from overtone.data.axes import letter_of, space_of
 from overtone.data.layout import FieldSpec, digits
+from overtone.data.variables import Arrays
 from overtone.domain import BoundarySpec, Domain, parse_boundaries
 from overtone.errors import DataError, DomainError
 from overtone.guard.names import shown

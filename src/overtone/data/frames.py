@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from overtone.data.arrays import FORMATS, open_arrays
 from overtone.data.axes import SPACE, parse_layout, space_of
 from overtone.data.location import SUFFIXES, Location, find_splits, hdf5_files
+from overtone.data.variables import FORMATS, open_arrays
 from overtone.data.well import WellFolder
 from overtone.domain import Domain
 from overtone.errors import DataError, suggest

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from overtone.data.arrays import ABOUT_ALL, ABOUT_AXES, Arrays, Variable, is_known, open_arrays
 from overtone.data.facts import Given
 from overtone.data.layout import FieldSpec
 from overtone.data.source import parse_fields
 from overtone.data.trajectories import Trajectories
+from overtone.data.variables import ABOUT_ALL, ABOUT_AXES, Arrays, Variable, is_known, open_arrays
 from overtone.domain import BoundarySpec
 from overtone.errors import DataError
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from overtone.data.arrays import Arrays, Variable
 from overtone.data.axes import SPACE
 from overtone.data.layout import FieldSpec
+from overtone.data.variables import Arrays, Variable
 from overtone.errors import DataError
 from overtone.guard.names import shown
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from overtone.data import pdebench
-from overtone.data.arrays import Arrays, Variable
 from overtone.data.axes import (
     SPACE,
     by_names,
@@ -24,6 +23,7 @@ from overtone.data.axes import (
 )
 from overtone.data.facts import Fact, FieldParts, Given, find_facts
 from overtone.data.layout import FieldSpec
+from overtone.data.variables import Arrays, Variable
 from overtone.domain import Domain
 from overtone.errors import DataError, suggest
 from overtone.guard.names import shown
@@ -147,38 +147,32 @@ def _select(
     where: str,
 ) -> tuple[list[str], FieldParts | None, tuple[str, ...]]:
     """Names of the arrays to use, what fields they are (None: their channels are), and the rest."""
-    asked = [name.strip("/") for name in dataset]
-    for name in asked:
+    chosen = [name.strip("/") for name in dataset] or _candidates(arrays)
+    wanted = {
+        s: names or ((s.name,) if s.name in arrays else ()) for s, names in (parts or {}).items()
+    }
+    missing = [spec.name for spec, names in wanted.items() if not names]
+    if wanted and not missing:  # an array, or several, for each field
+        chosen, parts = [name for names in wanted.values() for name in names], wanted
+    elif missing and len(chosen) > 1:
+        _require_array(missing[0], arrays, where)
+    for name in chosen:
         _require_array(name, arrays, where)
-    if parts is not None:
-        by_array = {
-            s: names or ((s.name,) if s.name in arrays else ()) for s, names in parts.items()
-        }
-        wanted = [name for names in by_array.values() for name in names]
-        if all(by_array.values()):
-            for name in wanted:
-                _require_array(name, arrays, where)
-            return wanted, by_array, _others(arrays, wanted)
-    candidates = asked or _candidates(arrays)
-    if not candidates:
+    if not chosen:
         listed = ", ".join(f"{n} {a.shape}" for n, a in arrays.items()) or "nothing"
         raise DataError(
             f"{where} has no array with an axis of time and one of space; it has {shown(listed)}. "
             "If one of them is what you mean, choose it with --dataset and --layout"
         )
-    if parts is not None and len(candidates) > 1:
-        missing = next(s.name for s, names in by_array.items() if not names)
-        _require_array(missing, arrays, where)
-    shapes = {arrays[name].shape for name in candidates}
-    if len(shapes) > 1 and not all(arrays[name].dims for name in candidates) and layout is None:
-        listed = ", ".join(f"{name} {arrays[name].shape}" for name in candidates)
+    unclear = parts is None and layout is None and not all(arrays[name].dims for name in chosen)
+    if unclear and len({arrays[name].shape for name in chosen}) > 1:
+        listed = ", ".join(f"{name} {arrays[name].shape}" for name in chosen)
         raise DataError(
             f"{where} holds several arrays: {shown(listed)}. Say which to use with --dataset, or "
             "what fields they are with --fields, e.g. --fields density,velocity:1"
         )
-    for name in candidates:
-        _require_numbers(arrays[name], where)
-    return candidates, parts, _others(arrays, candidates)
+    left_out = (k for k, array in arrays.items() if array.ndim > 1 and k not in chosen)
+    return chosen, parts, tuple(left_out)
 
 
 def _require_array(name: str, arrays: Arrays, where: str) -> None:
@@ -229,10 +223,6 @@ def _candidates(arrays: Arrays) -> list[str]:
     return complete or found
 
 
-def _others(arrays: Arrays, chosen: Sequence[str]) -> tuple[str, ...]:
-    return tuple(k for k, array in arrays.items() if array.ndim > 1 and k not in chosen)
-
-
 def _layouts(
     arrays: Arrays,
     chosen: Sequence[str],
@@ -250,7 +240,7 @@ def _layouts(
     key = min(chosen, key=lambda name: arrays[name].ndim - orders[name])
     base, order = arrays[key], orders[key]
     about = f"{where}: '{shown(key)}'" if key else where
-    scalars = dict.fromkeys((1, 2, 3), 1)
+    scalars = {1: 1, 2: 1, 3: 1}
     if order == 2 or (order and len(chosen) > 1):
         found = by_shape(base.shape[: base.ndim - order], _lengths(arrays), scalars)
     else:

@@ -1,42 +1,36 @@
 """Simulations of any origin on one domain, understood and not yet read.
 
-`Trajectories` say what they are and where each fact comes from, give windows for training
-(`windows`), and become a Well folder (`save`). Several files, or several arrays, are several runs
-of one simulation: they must agree in fields, grid, dt, extent and boundaries, and may differ in
-their number of frames.
+`Trajectories` say what they are and where each fact comes from, can be indexed and trained on as
+they are, and become a Well folder (`save`). Several files, or several arrays, are several runs of
+one simulation: they must agree in fields, grid, dt, extent and boundaries, and may differ in their
+number of frames.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from overtone.data.arrays import Arrays
 from overtone.data.facts import Fact, Given
-from overtone.data.importing import blocks, deal, write_folder
+from overtone.data.importing import blocks, write_folder
 from overtone.data.layout import FieldSpec
 from overtone.data.source import Source, understand
-from overtone.data.windows import SAME, Place, Windows
+from overtone.data.variables import Arrays
+from overtone.data.well import SAME
 from overtone.data.writer import Storage
-from overtone.domain import Domain
 from overtone.errors import DataError
 from overtone.guard.names import shown
 from overtone.progress import Tick
 
 MAX_OPEN = 16
 """Files that are open at a time."""
-HASHED = 1 << 26
-"""Bytes of frames that a fingerprint reads at a time."""
 Opener = Callable[[], AbstractContextManager[Arrays]]
 
 
@@ -49,8 +43,10 @@ class Run:
     steps: int
 
 
-class Trajectories:
+class Trajectories(Sequence[np.ndarray]):
     """Simulations on one domain, read as they are asked for. Built by `from_files` and the like.
+
+    As a sequence, these are arrays `(T, C, *S)` of float32, one for each trajectory.
 
     Args:
         name: of the dataset.
@@ -75,7 +71,7 @@ class Trajectories:
         given: Given,
         paths: Sequence[Path] = (),
     ):
-        self.name, self.names, self.paths = name, tuple(names), tuple(paths)
+        self.name, self.names, self.paths = name, list(names), tuple(paths)
         self._openers, self._given = tuple(openers), given
         self._opened: OrderedDict[tuple[int, int], tuple[Source, ExitStack]] = OrderedDict()
         self._stamps = [_stamp(path) for path in self.paths]
@@ -94,6 +90,18 @@ class Trajectories:
 
     def __len__(self) -> int:
         return len(self.runs)
+
+    @overload
+    def __getitem__(self, index: int) -> np.ndarray: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[np.ndarray]: ...
+
+    def __getitem__(self, index: int | slice) -> np.ndarray | list[np.ndarray]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        # A copy in any case: what is trained on does not change with the user's arrays.
+        return np.array(self.read(index, slice(None)), dtype=np.float32)
 
     def __repr__(self) -> str:
         rows = [f"  {what}: {value} ({origin})" for what, value, origin in self.understood()]
@@ -137,29 +145,6 @@ class Trajectories:
             for axis, sides in zip(self.axes, self.domain.boundaries, strict=True)
         )
 
-    def windows(
-        self,
-        context: int = 6,
-        horizon: int = 1,
-        *,
-        stride: int = 1,
-        trajectories: slice | Sequence[int] | None = None,
-        whole: bool = False,
-    ) -> ArrayWindows:
-        """All windows, as a map-style dataset of `(window, target)`; see `WellFolder`."""
-        return ArrayWindows(self, context, horizon, stride, trajectories, whole)
-
-    def split(
-        self, splits: Sequence[float] = (0.8, 0.1, 0.1), *, seed: int | None = 0
-    ) -> dict[str, list[int]]:
-        """Numbers of the trajectories of train, valid and test, the same as `save` gives them.
-
-        Args:
-            splits: fractions.
-            seed: of the order in which trajectories are given to the splits; None keeps theirs.
-        """
-        return deal([run.steps for run in self.runs], splits, seed)
-
     def drop_nan(self, *, progress: Tick | None = None) -> list[str]:
         """Leave out trajectories with values that are NaN, infinite or missing; say which.
 
@@ -200,7 +185,7 @@ class Trajectories:
                 import of files goes on where it was when it is asked for again.
             splits: fractions of train, valid and test, by trajectory.
             per_file: trajectories of a file, at most.
-            seed: as for `split`.
+            seed: of the order in which trajectories are given to the splits; None keeps theirs.
             storage: how values are stored.
             progress: called with trajectories done, all of them, and what is going on.
         """
@@ -241,65 +226,6 @@ class Trajectories:
         if len(own) > MAX_OPEN:
             self._opened.pop(own[0])[1].close()
         return source
-
-
-class ArrayWindows(Windows):
-    """The windows of `Trajectories`, as a PyTorch dataset; see `Trajectories.windows`."""
-
-    def __init__(
-        self,
-        data: Trajectories,
-        context: int,
-        horizon: int,
-        stride: int,
-        trajectories: slice | Sequence[int] | None,
-        whole: bool,
-    ):
-        super().__init__(data.name, "in memory", context, horizon, stride, whole)
-        self.data = data
-        self._numbers = self._chosen(range(len(data)), trajectories)
-        domain = data.domain
-        self._domain = Domain(
-            domain.shape, domain.extent, domain.boundaries, domain.fields, domain.dt * stride
-        )
-        self._count_windows()
-
-    @property
-    def num_trajectories(self) -> int:
-        """Trajectories in use."""
-        return len(self._numbers)
-
-    def domain_of(self, trajectory: int) -> Domain:
-        """What all trajectories live on."""
-        return self._domain
-
-    def where(self, index: int) -> Place:
-        """Name, trajectory and first frame of an item."""
-        trajectory, step = self._locate(index)
-        run = self.data.runs[self._numbers[trajectory]]
-        return Place(self.data.names[run.file], run.sample, step)
-
-    def fingerprint(self) -> str:
-        """SHA-256 of the domain and of all values, in hexadecimal."""
-        total = hashlib.sha256(repr(self._domain.to_dict()).encode())
-        frame = 4 * len(self._domain.fields) * int(np.prod(self._domain.shape))
-        length = max(1, HASHED // frame)
-        for trajectory in range(self.num_trajectories):
-            for start in range(0, self._stored_frames(trajectory), length):
-                stop = min(start + length, self._stored_frames(trajectory))
-                total.update(self._read(trajectory, slice(start, stop, 1)).numpy().tobytes())
-        return total.hexdigest()
-
-    def close(self) -> None:
-        """Close all files; reading opens them again."""
-        self.data.close()
-
-    def _stored_frames(self, trajectory: int) -> int:
-        return self.data.runs[self._numbers[trajectory]].steps
-
-    def _read(self, trajectory: int, steps: slice) -> Tensor:
-        values = self.data.read(self._numbers[trajectory], steps)
-        return torch.from_numpy(np.array(values, dtype=np.float32))  # a copy, the caller's own
 
 
 def _nothing(done: int, total: int, what: str) -> None:
@@ -353,4 +279,4 @@ def _plain(value: Any) -> str:
     return "x".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}"
 
 
-__all__ = ["ArrayWindows", "Trajectories"]
+__all__ = ["Trajectories"]

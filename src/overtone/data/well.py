@@ -1,38 +1,62 @@
 """Windows out of Well files, as a PyTorch dataset.
 
-Its items are all windows of all trajectories of all files of a split, in that order; see
-`windows.py`. Fields become channels in The Well's order: scalars, vector components, tensor
-components row by row. A field that does not vary with the sample, the time or an axis is broadcast
-along it.
+A window of a trajectory is `context` frames and the `horizon` frames after them, `stride` frames
+apart. A dataset's items are all windows of all trajectories of all files of a split, in that
+order. Fields become channels in The Well's order: scalars, vector components, tensor components
+row by row. A field that does not vary with the sample, the time or an axis is broadcast along it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset, default_collate
 
 from overtone.data.handles import Handles
 from overtone.data.layout import FieldSpec, Layout
 from overtone.data.location import find_files, find_stats
 from overtone.data.stats import load_stats
-from overtone.data.windows import Place, Windows
-from overtone.domain import Domain, per_axis
+from overtone.domain import Domain, Window, per_axis
 from overtone.errors import DataError, suggest
 from overtone.guard.limits import require_memory
 
+Item = tuple[Window, Tensor]
+"""A window `(T, C, *space)` and its target `(horizon, C, *space)`."""
+
+
 SAMPLED_CELLS = 2**20
 """Cells of a frame that a fingerprint reads, shared by the files of a split."""
+SAME = 1e-3
+"""Relative difference up to which dt and extent are equal but for rounding, as for models."""
 
 
-class WellFolder(Windows):
+@dataclass(frozen=True)
+class Place:
+    """Where an item comes from.
+
+    Attributes:
+        file: path of the file.
+        trajectory: which trajectory of the file.
+        step: its first frame.
+    """
+
+    file: str
+    trajectory: int
+    step: int
+
+
+class WellFolder(Dataset[Item]):
     """The windows of one split of a dataset in The Well's format. Lazy, for workers and threads.
 
     Args:
@@ -70,8 +94,12 @@ class WellFolder(Windows):
         max_open: int = 64,
         keep: int = 0,
     ):
-        super().__init__(str(path), split, context, horizon, stride, whole)
-        self.dtype = dtype
+        for name, value in {"context": context, "horizon": horizon, "stride": stride}.items():
+            if value < 1:
+                raise DataError(f"{name} is {value}; expected at least 1")
+        self.path, self.split = str(path), split
+        self.context, self.horizon, self.stride = context, horizon, stride
+        self.dtype, self.whole = dtype, whole
         self.files = find_files(path, split)
         self.layouts = [file.layout() for file in self.files]
         self._handles = Handles(max_open)
@@ -79,19 +107,19 @@ class WellFolder(Windows):
         self._specs, self._picked, channels = _select(self.layouts[0], fields, self.path)
         self._coarsen = _blocks(coarsen, self.layouts[0].shape)
         self._domains = [self._domain(layout, channels) for layout in self.layouts]
-        runs = [
-            (file, trajectory)
-            for file, layout in enumerate(self.layouts)
-            for trajectory in range(layout.num_trajectories)
-        ]
-        self._runs = self._chosen(runs, trajectories)
-        self._count_windows()
+        self._runs = self._choose(trajectories)
+        self._offsets = list(accumulate(map(self._num_windows, self._runs), initial=0))
         self._require_memory()
         self._kept: dict[tuple[int, int], Tensor] | None = {} if self._bytes() <= keep else None
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: not the frames, which it reads itself."""
         return self.__dict__ | {"_kept": None if self._kept is None else {}}
+
+    @property
+    def domain(self) -> Domain:
+        """What the windows of the first file live on; `dt` is the time between their frames."""
+        return self._domains[0]
 
     @property
     def num_trajectories(self) -> int:
@@ -104,18 +132,53 @@ class WellFolder(Windows):
         found = find_stats(self.path)
         return load_stats(found) if found else None
 
+    def __len__(self) -> int:
+        return self._offsets[-1]
+
+    def __getitem__(self, index: int) -> Item:
+        file, trajectory, step = self._locate(index)
+        frames = self._read(file, trajectory, self._steps(file, step))
+        window = Window(frames[: self.context], self._domains[file])
+        return window, frames[self.context :]
+
     def where(self, index: int) -> Place:
         """File, trajectory and first frame of an item."""
-        file, trajectory, step = self._place(index)
+        file, trajectory, step = self._locate(index)
         return Place(self.files[file].path, trajectory, step)
+
+    def first_item(self, trajectory: int) -> int:
+        """Index of the first item of one of the trajectories in use."""
+        return self._offsets[trajectory]
 
     def domain_of(self, trajectory: int) -> Domain:
         """What one of the trajectories in use lives on; files may differ in extent and dt."""
         return self._domains[self._runs[trajectory][0]]
 
+    def num_frames(self, trajectory: int) -> int:
+        """Frames of one of the trajectories in use, `stride` stored ones apart."""
+        return math.ceil(self.layouts[self._runs[trajectory][0]].num_steps / self.stride)
+
+    def frames(self, trajectory: int, start: int, count: int) -> Window:
+        """Any consecutive frames of one of the trajectories in use, `(count, C, *space)`.
+
+        Args:
+            trajectory: from 0 to `num_trajectories - 1`.
+            start: the first frame; as all numbers here, in units of `stride` stored frames.
+            count: how many.
+        """
+        if not (start >= 0 and count >= 1 and start + count <= self.num_frames(trajectory)):
+            raise DataError(
+                f"frames {start} to {start + count - 1} of trajectory {trajectory}; it has "
+                f"{self.num_frames(trajectory)} at stride {self.stride}, counted from 0"
+            )
+        file, number = self._runs[trajectory]
+        first, last = start * self.stride, (start + count - 1) * self.stride
+        steps = slice(first, last + 1, self.stride)
+        return Window(self._read(file, number, steps), self._domains[file])
+
     def parameters(self, index: int) -> dict[str, float | str]:
         """Simulation parameters of an item, and the scalars that are constant in time."""
-        file, trajectory, _ = self._place(index)
+        file, trajectory, _ = self._locate(index)
         values: dict[str, float | str] = {}
         with self._handles.reading(self.files[file], self.layouts[file]) as opened:
             for spec in self.layouts[file].scalars:
@@ -127,12 +190,11 @@ class WellFolder(Windows):
 
     def scalars(self, index: int) -> dict[str, np.ndarray]:
         """Time-varying scalars of an item, one value for each frame of window and target."""
-        run, step = self._locate(index)
-        file, trajectory = self._runs[run]
+        file, trajectory, step = self._locate(index)
         with self._handles.reading(self.files[file], self.layouts[file]) as opened:
             return {
                 spec.name: opened.scalar(
-                    spec.name, (trajectory,) * spec.sample_varying + (self._steps(run, step),)
+                    spec.name, (trajectory,) * spec.sample_varying + (self._steps(file, step),)
                 )
                 for spec in self.layouts[file].scalars
                 if spec.time_varying
@@ -158,26 +220,29 @@ class WellFolder(Windows):
         """Close this process's files; reading opens them again."""
         self._handles.close()
 
-    def _place(self, index: int) -> tuple[int, int, int]:
-        """File, trajectory of the file, and first frame of an item."""
-        run, step = self._locate(index)
-        return (*self._runs[run], step)
+    def _locate(self, index: int) -> tuple[int, int, int]:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"item {index} of a dataset of {len(self)}")
+        index %= len(self)
+        run = bisect_right(self._offsets, index) - 1
+        file, trajectory = self._runs[run]
+        return file, trajectory, index - self._offsets[run]
 
-    def _stored_frames(self, trajectory: int) -> int:
-        return self.layouts[self._runs[trajectory][0]].num_steps
+    def _steps(self, file: int, step: int) -> slice:
+        """The frames of an item."""
+        if self.whole:
+            return slice(0, self.layouts[file].num_steps, self.stride)
+        count = self.context + self.horizon
+        return slice(step, step + (count - 1) * self.stride + 1, self.stride)
 
-    def _name(self, trajectory: int) -> str:
-        return f"'{self.files[self._runs[trajectory][0]].path}'"
-
-    def _read(self, trajectory: int, steps: slice) -> Tensor:
+    def _read(self, file: int, trajectory: int, steps: slice) -> Tensor:
         """Frames `(T, C, *space)`; what is kept of them is not the caller's to change."""
-        run = self._runs[trajectory]
         if self._kept is None:
-            return self._read_file(*run, steps)
-        if run not in self._kept:
-            every = slice(0, self._stored_frames(trajectory), 1)
-            self._kept[run] = self._read_file(*run, every)
-        return self._kept[run][steps].clone()
+            return self._read_file(file, trajectory, steps)
+        if (file, trajectory) not in self._kept:
+            every = slice(0, self.layouts[file].num_steps, 1)
+            self._kept[file, trajectory] = self._read_file(file, trajectory, every)
+        return self._kept[file, trajectory][steps].clone()
 
     def _read_file(self, file: int, trajectory: int, steps: slice) -> Tensor:
         """Frames `(T, C, *space)`, a view of memory that is laid out channel by channel."""
@@ -191,6 +256,40 @@ class WellFolder(Windows):
         if self._picked is not None:
             frames = frames[self._picked]
         return _average(frames, self._coarsen).transpose(0, 1)
+
+    def _num_windows(self, run: tuple[int, int]) -> int:
+        frames = self.layouts[run[0]].num_steps
+        horizon = 1 if self.whole else self.horizon
+        windows = frames - (self.context + horizon - 1) * self.stride
+        if windows < 1:
+            raise DataError(
+                f"'{self.files[run[0]].path}' has {frames} frames; context {self.context} and "
+                f"horizon {horizon} at stride {self.stride} need "
+                f"{(self.context + horizon - 1) * self.stride + 1}. Ask for fewer"
+            )
+        return 1 if self.whole else windows
+
+    def _choose(self, trajectories: slice | Sequence[int] | None) -> list[tuple[int, int]]:
+        runs = [
+            (file, trajectory)
+            for file, layout in enumerate(self.layouts)
+            for trajectory in range(layout.num_trajectories)
+        ]
+        if trajectories is None:
+            return runs
+        try:
+            if isinstance(trajectories, slice):
+                chosen = runs[trajectories]
+            else:
+                chosen = [runs[i] for i in trajectories]
+        except IndexError:
+            chosen = []
+        if not chosen:
+            raise DataError(
+                f"trajectories is {trajectories}; '{self.path}' has 0 to {len(runs) - 1} in split "
+                f"'{self.split}'"
+            )
+        return chosen
 
     def _domain(self, layout: Layout, channels: tuple[str, ...]) -> Domain:
         shape = tuple(n // k for n, k in zip(layout.shape, self._coarsen, strict=True))
@@ -229,6 +328,38 @@ class WellFolder(Windows):
             f"one item of '{self.path}', {frames} frames of {channels} channels on {layout.shape},",
             "ask for fewer frames or fields",
         )
+
+
+def collate(items: Sequence[Item]) -> Item:
+    """Make a batch: window `(B, T, C, *space)` and target `(B, horizon, C, *space)`.
+
+    All windows must live on the same domain, up to rounding of extent and dt.
+    """
+    windows, targets = zip(*items, strict=True)
+    domain = windows[0].domain
+    for window in windows:
+        if window.domain is not domain:
+            _require_same_domain(window.domain, domain)
+    if len({target.shape for target in targets}) > 1:
+        raise DataError(
+            f"targets have {sorted({len(target) for target in targets})} frames; trajectories of "
+            "different length can't be in one batch. Use batches of one"
+        )
+    return Window(default_collate([w.fields for w in windows]), domain), default_collate([*targets])
+
+
+def _require_same_domain(given: Domain, expected: Domain) -> None:
+    for what in ("shape", "fields", "boundaries"):
+        if getattr(given, what) != getattr(expected, what):
+            raise DataError(f"a batch can't hold both {expected} and {given}; batch them apart")
+    for what in ("dt", "extent"):
+        own, first = getattr(given, what), getattr(expected, what)
+        if not np.allclose(own, first, rtol=SAME, atol=0):
+            raise DataError(
+                f"a batch has windows whose {what} is {own}; that of the first is {first}, and a "
+                f"model is called with one {what} for all of them. Use one {what} at a time, e.g. "
+                "a folder for each; `overtone data check` lists the files that differ"
+            )
 
 
 def _select(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import overtone as ot
-from overtone.data.arrays import Variable, is_known, open_arrays
+from overtone.data.variables import Variable, is_known, open_arrays
 
 VALUES = np.arange(24.0).reshape(2, 3, 4)
 

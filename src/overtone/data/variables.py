@@ -240,7 +240,8 @@ def _open_hdf5(path: Path) -> Iterator[Arrays]:
     place = Location(str(path))
     if place.read(3) == b"CDF":
         raise DataError(
-            f"'{path}' is a classic netCDF file; convert it with `nccopy -k nc4 in.nc out.nc`"
+            f"'{path}' is a classic netCDF file; convert it with `nccopy -k nc4 in.nc out.nc`, or "
+            "open it with xarray and use overtone.data.from_xarray"
         )
     with place.open() as file:
         if GROUPS[0] in file and "dimensions" in file:
@@ -272,8 +273,9 @@ def _datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
     found: dict[str, h5py.Dataset] = {}
 
     def visit(name: str, entry: h5py.Group | h5py.Dataset) -> None:
-        numbers = isinstance(entry, h5py.Dataset) and entry.dtype.kind in "fiubc"
-        if numbers and not is_bare_dimension(entry):
+        if not isinstance(entry, h5py.Dataset) or is_bare_dimension(entry):
+            return
+        if entry.dtype.kind in "fiubc":
             found[name.replace(NOT_A_COORDINATE, "")] = entry
 
     file.visititems(visit)
@@ -285,7 +287,7 @@ def _dims(dataset: h5py.Dataset) -> tuple[str, ...]:
     if dataset.is_scale and dataset.ndim == 1:
         return ((dataset.name or "").strip("/"),)
     try:
-        names = [(a[0].name if len(a) else None) or a.label for a in dataset.dims]
+        names = [str((a[0].name if len(a) else None) or a.label) for a in dataset.dims]
     except (OSError, RuntimeError, KeyError, ValueError, TypeError):  # not as HDF5 makes them
         return ()
     return tuple(name.strip("/") for name in names) if all(names) else ()
