@@ -24,6 +24,18 @@ def test_zarr_names_its_axes(tmp_path, version):
         assert np.array_equal(arrays["u"][1, :, 2:], VALUES[1, :, 2:])
 
 
+@pytest.mark.filterwarnings("ignore")  # of zarr, about texts
+def test_members_of_a_zarr_group_that_are_no_numbers_are_left_out(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    for version in (2, 3):
+        group = zarr.open_group(str(tmp_path / f"{version}.zarr"), mode="w", zarr_format=version)
+        group.create_array("u", data=VALUES)
+        group.create_array("mask", data=VALUES > 3)
+        group.create_array("name", data=np.array(["a", "b"]))
+        with open_arrays(tmp_path / f"{version}.zarr") as arrays:
+            assert list(arrays) == ["u"]
+
+
 def test_hdf5_names_its_axes_by_labels_and_scales(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["g/u"] = VALUES

@@ -25,7 +25,13 @@ import numpy as np
 
 from overtone.data.layout import GROUPS, MAX_ATTRIBUTE_BYTES
 from overtone.data.location import SUFFIXES, Location
-from overtone.data.safety import inspect_npz, inspect_zarr, is_bare_dimension, read_json
+from overtone.data.safety import (
+    NUMBERS,
+    inspect_npz,
+    inspect_zarr,
+    is_bare_dimension,
+    read_json,
+)
 from overtone.errors import DataError
 from overtone.guard.names import shown
 
@@ -195,7 +201,7 @@ def _open_zarr(path: Path) -> Iterator[Arrays]:
     for name, folder in members.items():
         if name and folder.is_symlink():
             raise DataError(f"'{shown(folder)}' is a link; copy the data into the store")
-        version = inspect_zarr(folder)
+        version = inspect_zarr(folder) if not name or _holds_numbers(folder) else None
         if version is None:
             continue
         try:
@@ -208,6 +214,18 @@ def _open_zarr(path: Path) -> Iterator[Arrays]:
         kept = _numbers_and_names(about, (*ABOUT_VALUES, *ABOUT_AXES))
         arrays[name] = Variable(name, _Reader(array, folder), dims, kept)
     yield Arrays(arrays, _numbers_and_names(_zarr_attributes(path), ABOUT_ALL))
+
+
+def _holds_numbers(folder: Path) -> bool:
+    """Whether a member of a group is no array of texts or flags, which would be none of ours."""
+    for name, key in (("zarr.json", "data_type"), (".zarray", "dtype")):
+        if (folder / name).is_file():
+            try:
+                dtype = json.loads(read_json(folder / name)).get(key, "f4")
+            except (ValueError, RecursionError, AttributeError):
+                return True  # `inspect_zarr` says what is wrong
+            return isinstance(dtype, str) and NUMBERS.fullmatch(dtype) is not None
+    return True
 
 
 def _zarr_attributes(folder: Path) -> Mapping[str, Any]:
