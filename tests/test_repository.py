@@ -140,6 +140,9 @@ COVERED = {
     "solvers/interstellar": "solvers/test_supernova_explosion",
     "evaluate/spectra": "evaluate/test_tally",
     "data/handles": "data/test_well",
+    "data/facts": "data/test_origins",
+    "data/source": "data/test_origins",
+    "data/trajectories": "data/test_origins",
     "cli/app": "cli/test_cli",
     "version": "cli/test_cli",
 }

@@ -21,14 +21,18 @@ def make_header():
 
 @pytest.fixture(scope="session")
 def make_values():
-    """Random values of each field, in The Well's shapes."""
+    """Random values of each field, in The Well's shapes, that change slowly."""
 
     def make(shape=(6, 8), num=2, steps=9, specs=SPECS, seed=0):
         random = np.random.default_rng(seed)
-        return {
+        values = {
             spec: random.standard_normal(spec.stored_shape(num, steps, shape), dtype=np.float32)
             for spec in specs
         }
+        for spec, array in values.items():
+            if spec.time_varying:
+                array += 2 * array.take([0], axis=int(spec.sample_varying))
+        return values
 
     return make
 

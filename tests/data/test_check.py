@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import overtone as ot
-from overtone.data import FieldSpec, Storage, check, location, write_stats, write_well
+from overtone.data import FieldSpec, Header, Storage, check, location, write_stats, write_well
+from overtone.data.layout import DEFAULTS
 
 
 @pytest.fixture
@@ -224,3 +225,87 @@ def test_units_that_measures_or_models_can_not_take(
         return
     assert re.search(warned, findings[0][1])
     assert all("velocity" in message for _, message in findings)
+
+
+def one_file(folder, values, **options):
+    """A dataset of scalars `(n, T, *S)` in one file, without further findings."""
+    shape = next(iter(values.values())).shape[2:]
+    specs = {FieldSpec(k) if isinstance(k, str) else k: v for k, v in values.items()}
+    header = Header("toy", shape, (1.0,) * len(shape), "open", **options)
+    write_well(folder / "a.hdf5", specs, header)
+    write_stats(folder)
+    return [message for _, message in found(folder, "warning")]
+
+
+def drifting(num, steps, *shape):
+    noise = np.random.default_rng(1).standard_normal((num, steps, *shape))
+    return noise + 3 * noise[:, :1]
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ((17, 16, 8), "17 trajectories have 16 frames each.*--layout"),
+        ((16, 15, 8), None),  # few
+        ((17, 17, 8), None),
+        ((4, 20, 20), "one-dimensional grid of 20 cells has 20 frames.*--layout"),
+        ((4, 21, 20), "one-dimensional grid of 20 cells has 21 frames"),
+        ((4, 22, 20), None),
+        ((4, 20, 20, 20), None),
+    ],
+)
+def test_shapes_as_of_mixed_up_axes(tmp_path, size, said):
+    messages = one_file(tmp_path, {"a": drifting(*size)})
+    assert len(messages) == (said is not None)
+    assert said is None or re.search(said, messages[0])
+
+
+def test_trajectories_are_counted_over_all_files(folder):
+    assert found(folder, "warning") == []  # 8 trajectories of 9 frames
+    for number in range(5):
+        (folder / f"data/train/more_{number}.hdf5").write_bytes(
+            (folder / "data/train/toy_0.hdf5").read_bytes()
+        )
+    ((file, message),) = found(folder, "warning")
+    assert file == str(folder)
+    assert message.startswith("18 trajectories have 9 frames each")
+
+
+def test_frames_that_have_nothing_in_common(tmp_path):
+    """Also where a trajectory is read in several blocks, and in one component of several."""
+    values = drifting(2, 12, 8, 8)
+    noise = np.random.default_rng(2).standard_normal((2, 12, 8, 8))
+    assert one_file(tmp_path, {"a": values}) == []
+    (message,) = one_file(tmp_path, {"a": values, "b": noise})
+    assert re.search(r"neighbouring frames of 'b' hardly correlate \(-?0.0\d on average\)", message)
+    both = {"a": values, FieldSpec("u", 1): np.stack([values, noise], -1)}
+    assert "frames of 'u_y' hardly" in one_file(tmp_path, both)[0]
+    # An offset makes nothing alike, and the border between trajectories is none between frames.
+    (message,) = one_file(tmp_path, {"b": noise + 100})
+    assert "hardly correlate" in message
+    pair = np.stack([values[:, 0], -values[:, 0]], 1)[:1].repeat(2, 0)
+    assert "(-1.00 on average)" in one_file(tmp_path, {"a": pair})[0]
+
+
+def test_likeness_does_not_depend_on_the_size_of_blocks(tmp_path, monkeypatch):
+    noise = {"b": np.random.default_rng(2).standard_normal((3, 12, 8, 8))}
+    whole = one_file(tmp_path, noise)
+    monkeypatch.setattr("overtone.data.stats.BLOCK_BYTES", 5 * 8 * 64)
+    assert one_file(tmp_path, noise) == whole
+    assert len(whole) == 1
+
+
+def test_fields_that_are_constant_in_time(tmp_path):
+    values = drifting(2, 5, 8, 8)
+    still = np.broadcast_to(values[:, :1], values.shape).copy()
+    (message,) = one_file(tmp_path, {"a": values, "b": still})
+    assert message.startswith("field 'b' is constant in time")
+    still[1, 4, 0, 0] += 1e-3
+    assert one_file(tmp_path, {"b": still}) == []
+
+
+def test_dt_that_nobody_gave(tmp_path):
+    values = {"a": drifting(2, 5, 8, 8)}
+    assert one_file(tmp_path, values, attributes={DEFAULTS: "extent x,boundaries"}) == []
+    (message,) = one_file(tmp_path, values, attributes={DEFAULTS: "dt,boundaries"})
+    assert message.startswith("dt is 1 by default")

@@ -85,6 +85,7 @@ def served(tmp_path_factory):
     """A file, here and on a server of this machine."""
     path = tmp_path_factory.mktemp("served") / "a.hdf5"
     values = np.random.default_rng(0).standard_normal((2, 30, 64, 64), dtype=np.float32)
+    values += 3 * values[:, :1]
     header = Header("toy", (64, 64), (1.0, 1.0), "periodic")
     write_well(path, {FieldSpec("a"): values}, header)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -12,8 +12,8 @@ import pytest
 
 import overtone as ot
 from overtone.data import WellFolder, safety
-from overtone.data.importing import open_arrays
 from overtone.data.location import Location
+from overtone.data.variables import open_arrays
 
 
 @pytest.fixture

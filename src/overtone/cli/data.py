@@ -94,13 +94,28 @@ def show(
 
 @app.command(name="import")
 def import_(
-    source: Annotated[Path, typer.Argument(help="Arrays (n, T, C, *S): .npy, .npz, .zarr or .nc.")],
-    fields: Annotated[str, typer.Option(help="The channels, e.g. density,velocity:1.")],
-    out: Out,
-    dt: Annotated[float, typer.Option(help="Time between frames.")] = 1.0,
+    sources: Annotated[
+        list[Path],
+        typer.Argument(help="Files (.npy, .npz, .zarr, .nc, .hdf5, .h5) or folders of runs."),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Folder of the new dataset.")] = None,
+    fields: Annotated[
+        str, typer.Option(help="The channels, e.g. density,velocity:1 or velocity:1=u+v.")
+    ] = "",
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="An array to use, e.g. /tensor; may be repeated.")
+    ] = None,
+    layout: Annotated[
+        str,
+        typer.Option(
+            help="Axes: n trajectories, t frames, c channels, x y z cells, e.g. ntxyc; or pdebench."
+        ),
+    ] = "",
+    dt: Annotated[float | None, typer.Option(help="Time between frames; the file's or 1.")] = None,
     boundaries: Annotated[
-        str, typer.Option(help="periodic, wall or open for all axes, or e.g. periodic,wall/open.")
-    ] = "periodic",
+        str,
+        typer.Option(help="periodic, wall or open for all axes, or e.g. periodic,wall/open."),
+    ] = "",
     extent: Annotated[str, typer.Option(help="Length of each axis, e.g. 1x2.")] = "",
     name: Annotated[str, typer.Option(help="Of the dataset; the file's by default.")] = "",
     splits: Splits = "0.8,0.1,0.1",
@@ -108,24 +123,61 @@ def import_(
     seed: Annotated[int, typer.Option(help="Of the split; -1 keeps the order.")] = 0,
     compress: Compress = False,
     checksum: Checksum = False,
+    drop_nan_trajectories: Annotated[
+        bool, typer.Option("--drop-nan-trajectories", help="Leave out those with NaN.")
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option(help="The picture's file; OUT-frames.png by default.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say and draw what would be imported, no more.")
+    ] = False,
 ) -> None:
-    """Turn arrays of your own into a Well folder with train, valid and test splits."""
-    from overtone.data import Storage, import_arrays
+    """Turn simulations of your own into a Well folder; continues an interrupted import."""
+    from overtone.data import Storage, from_files
+    from overtone.domain import parse_boundaries
+    from overtone.report.figures.data import draw
 
-    import_arrays(
-        source,
-        out,
-        fields=fields,
+    if out is None and not dry_run:
+        raise DataError("there is no --out; expected the folder of the new dataset, or --dry-run")
+    data = from_files(
+        sources,
+        fields=fields or None,
+        dataset=dataset or (),
+        layout=layout or None,
         dt=dt,
-        boundaries=boundaries_of(boundaries),
         extent=_numbers(extent, "x", "extent") if extent else None,
+        boundaries=parse_boundaries(boundaries) if boundaries else None,
         name=name or None,
-        splits=_numbers(splits, ",", "splits"),
-        per_file=per_file,
-        seed=None if seed < 0 else seed,
-        storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
     )
-    _say(f"wrote {out}; next: overtone data show {out}")
+    console, target = Terminal(), out or Path(sources[0].stem)
+    header = ("what", "value", "from")
+    console.print(Listing(data.understood(), header, f"{sources[0]}", texts=(0, 1, 2)))
+    shot = picture or target.with_name(f"{target.name}-frames.png")
+    draw(data, shot)
+    _say(f"wrote {shot}")
+    if out is None or dry_run:
+        _say("nothing else is written (--dry-run)")
+        return
+    shares = _numbers(splits, ",", "splits")
+    if drop_nan_trajectories:
+        with one_bar("looking for NaN", console) as tick:
+            dropped = data.drop_nan(progress=tick)
+        _say(f"left out {len(dropped)} trajectories with NaN: {_listed(dropped) or 'none'}")
+    try:
+        with one_bar("importing", console) as tick:
+            data.save(
+                out,
+                splits=shares,
+                per_file=per_file,
+                seed=None if seed < 0 else seed,
+                storage=Storage(compression="gzip" if compress else None, fletcher32=checksum),
+                progress=tick,
+            )
+    except KeyboardInterrupt:
+        _say("the same command, run again, goes on from here")
+        raise
+    _say(f"wrote {out}; next: overtone data check {out}")
 
 
 @app.command()
@@ -189,14 +241,6 @@ def _numbers(text: str, separator: str, name: str) -> list[float]:
     if not all(map(math.isfinite, numbers)):
         raise DataError(f"{name} is {text!r}; expected numbers with '{separator}' between them")
     return numbers
-
-
-def boundaries_of(text: str) -> str | list[str | list[str]]:
-    """One name for all axes, or one for each with commas; `lower/upper` where sides differ."""
-    axes = text.split(",")
-    if len(axes) == 1 and "/" not in text:
-        return text
-    return [axis.split("/") if "/" in axis else axis for axis in axes]
 
 
 def _settings(entries: list[str]) -> dict[str, list[float]]:

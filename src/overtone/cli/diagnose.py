@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from overtone.cli.data import boundaries_of
 from overtone.errors import PatchError
 from overtone.guard.limits import require_writable, require_writable_file
 from overtone.progress import Terminal, one_bar
@@ -16,7 +15,7 @@ from overtone.progress import Terminal, one_bar
 Layout = Annotated[
     str,
     typer.Option(
-        help="Axes of arrays: b samples, t frames, c channels, x y z cells; btcxy by default."
+        help="Axes of arrays: n samples, t frames, c channels, x y z cells; ntcxy by default."
     ),
 ]
 
@@ -50,6 +49,7 @@ def diagnose(
 ) -> None:
     """Say whether a prediction has a grid artifact, of which period and how strong."""
     from overtone.data.frames import choose_split, is_well, open_frames
+    from overtone.domain import parse_boundaries
     from overtone.evaluate.diagnose import diagnose as run
 
     period = _patch(patch)
@@ -70,7 +70,7 @@ def diagnose(
             true,
             patch=period,
             field=field or None,
-            boundaries=boundaries_of(boundary) if boundary else None,
+            boundaries=parse_boundaries(boundary) if boundary else None,
             progress=tick,
         )
     console.print(case.diagnosis.sentence, soft_wrap=True)

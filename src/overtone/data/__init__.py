@@ -2,9 +2,11 @@
 
 from overtone.data.arrays import ArrayWindows
 from overtone.data.check import Finding, check
-from overtone.data.importing import import_arrays, parse_fields
 from overtone.data.layout import FieldSpec, Layout, ScalarSpec
+from overtone.data.origins import from_arrays, from_files, from_xarray, import_arrays
+from overtone.data.source import parse_fields
 from overtone.data.stats import compute_stats, write_stats
+from overtone.data.trajectories import Trajectories
 from overtone.data.well import Items, Place, WellFolder, collate, collate_mixed
 from overtone.data.writer import Header, Storage, WellWriter, write_well
 
@@ -18,12 +20,16 @@ __all__ = [
     "Place",
     "ScalarSpec",
     "Storage",
+    "Trajectories",
     "WellFolder",
     "WellWriter",
     "check",
     "collate",
     "collate_mixed",
     "compute_stats",
+    "from_arrays",
+    "from_files",
+    "from_xarray",
     "import_arrays",
     "parse_fields",
     "write_stats",

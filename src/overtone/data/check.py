@@ -3,9 +3,13 @@
 Errors make a file unusable or poison training; warnings are worth knowing. Problems are returned
 as plain data and nothing is raised for a bad file, so that one run shows all of them.
 
-Two warnings are about units. The Well's NMSE and VRMSE add an absolute epsilon to a variance, so
-they say little of a field whose variance is not large against it. And models compute in float32,
-whose squares overflow or vanish long before its values do.
+Some warnings are about data that are legal and odd, as those whose axes were mixed up at an import
+are: more trajectories than frames, a one-dimensional grid as long as its trajectories, neighbouring
+frames that have nothing in common.
+
+Two are about units. The Well's NMSE and VRMSE add an absolute epsilon to a variance, so they say
+little of a field whose variance is not large against it. And models compute in float32, whose
+squares overflow or vanish long before its values do.
 """
 
 from __future__ import annotations
@@ -27,6 +31,10 @@ from overtone.metrics.pointwise import EPSILON
 
 LEAST_VARIANCE = 100 * EPSILON
 """Variance over space below which epsilon is one percent of it or more."""
+MANY = 16
+"""Trajectories from which on it is odd to have more of them than frames."""
+ALIKE = 0.3
+"""Mean correlation of neighbouring frames below which they hardly have anything in common."""
 COMFORTABLE = 1e30
 """Values up to this, and from its inverse on, are far from what float32 can't hold."""
 Severity = Literal["error", "warning"]
@@ -75,7 +83,27 @@ def check(path: str | Path, *, progress: Callable[[int, int], None] | None = Non
             findings.append(Finding(file.path, "error", message))
         if progress:
             progress(number + 1, len(files))
-    return findings + _check_stats(path, layouts)
+    return findings + _check_oddities(str(path), layouts) + _check_stats(path, layouts)
+
+
+def _check_oddities(path: str, layouts: dict[str, Layout]) -> list[Finding]:
+    """What is legal and odd about a dataset as a whole."""
+    if not layouts:
+        return []
+    found, first = [], next(iter(layouts.values()))
+    again = "If axes were mixed up, import again with --layout"
+    total = sum(layout.num_trajectories for layout in layouts.values())
+    frames = max(layout.num_steps for layout in layouts.values())
+    if total > max(MANY, frames):
+        found.append(f"{total} trajectories have {frames} frames each. {again}")
+    if len(first.shape) == 1 and abs(first.num_steps - first.shape[0]) <= 1 < first.shape[0]:
+        found.append(
+            f"a one-dimensional grid of {first.shape[0]} cells has {first.num_steps} frames, as a "
+            f"two-dimensional one would look whose second axis is taken for time. {again}"
+        )
+    if "dt" in first.defaults:
+        found.append("dt is 1 by default: nobody gave it at the import. Import again with --dt")
+    return [Finding(path, "warning", message) for message in found]
 
 
 def _check_file(place: Location, layouts: dict[str, Layout]) -> list[Finding]:
@@ -129,7 +157,7 @@ def _plain(value: object) -> str:
 
 @dataclass
 class _Scale:
-    """What is collected over the blocks of a field to judge its unit.
+    """What is collected over the blocks of a field to judge its unit and its course.
 
     Attributes:
         largest: magnitude of a value.
@@ -137,6 +165,9 @@ class _Scale:
         num_frames: how many these are.
         first: its first value.
         constant: whether all values are equal to it.
+        steady: whether no value ever changes with time.
+        likeness: sum of the correlations over space of neighbouring frames, `(components,)`.
+        num_pairs: of how many pairs of frames, those of frames without any variance left out.
     """
 
     largest: float = 0.0
@@ -144,14 +175,27 @@ class _Scale:
     num_frames: int = 0
     first: Tensor | None = None
     constant: bool = True
+    steady: bool = True
+    likeness: Tensor | float = 0.0
+    num_pairs: Tensor | float = 0.0
+    _last: Tensor | None = None
 
-    def add(self, values: Tensor) -> None:
-        """Take in a block `(components, T, *space)`, float64."""
+    def add(self, values: Tensor, *, begins: bool) -> None:
+        """Take in a block `(components, T, *space)`, float64; whether a trajectory begins there."""
         self.first = values.flatten()[0] if self.first is None else self.first
         self.constant = self.constant and bool((values == self.first).all())
         self.largest = max(self.largest, float(values.abs().max()))
         self.variances = self.variances + values.flatten(2).var(2, correction=0).sum(1)
         self.num_frames += values.shape[1]
+        joined = values if begins or self._last is None else torch.cat([self._last, values], dim=1)
+        self._last = values[:, -1:].clone()
+        self.steady = self.steady and bool((joined[:, 1:] == joined[:, :-1]).all())
+        centred = joined.flatten(2) - joined.flatten(2).mean(2, keepdim=True)
+        norms = centred.norm(dim=2)
+        both = norms[:, 1:] * norms[:, :-1]
+        products = (centred[:, 1:] * centred[:, :-1]).sum(2)
+        self.likeness = self.likeness + (products / both.where(both > 0, 1.0)).sum(1)
+        self.num_pairs = self.num_pairs + (both > 0).sum(1)
 
 
 def _check_values(opened: OpenFile, spec: FieldSpec) -> list[Finding]:
@@ -162,7 +206,7 @@ def _check_values(opened: OpenFile, spec: FieldSpec) -> list[Finding]:
     try:
         for block in scan(opened, spec):
             bad = ~block.values.isfinite()
-            scale.add(block.values)
+            scale.add(block.values, begins=block.start == 0)
             if not bool(bad.any()):
                 continue
             count += int(bad.sum())
@@ -186,7 +230,27 @@ def _check_values(opened: OpenFile, spec: FieldSpec) -> list[Finding]:
         findings.append(Finding(path, "warning", f"field '{spec.name}' never changes"))
     elif not scale.constant:
         findings += _check_scale(path, spec.name, names, scale)
+        findings += _check_course(path, spec, names, scale)
     return findings
+
+
+def _check_course(path: str, spec: FieldSpec, names: Sequence[str], scale: _Scale) -> list[Finding]:
+    """What is odd about how a field that varies goes on from frame to frame."""
+    if not spec.time_varying or scale.num_frames < 2:
+        return []
+    if scale.steady:
+        message = f"field '{spec.name}' is constant in time; a model need not predict it"
+        return [Finding(path, "warning", message)]
+    pairs = torch.as_tensor(scale.num_pairs)
+    likeness = torch.where(pairs > 0, torch.as_tensor(scale.likeness) / pairs.clamp(min=1), 1.0)
+    if (least := float(likeness.min())) >= ALIKE:
+        return []
+    message = (
+        f"neighbouring frames of '{names[int(likeness.argmin())]}' hardly correlate ({least:.2f} "
+        "on average): no model can predict one from the other. Frames may be out of order, axes "
+        "mixed up, or dt too long"
+    )
+    return [Finding(path, "warning", message)]
 
 
 def _check_scale(path: str, field: str, names: Sequence[str], scale: _Scale) -> list[Finding]:

@@ -1,9 +1,8 @@
 """Trajectories of any kind, one frame at a time: Well folders, and arrays from any model.
 
-Arrays are described by a letter for each of their axes: `b` samples, `t` frames, `c` channels,
-`x`, `y`, `z` cells. `"btcxy"` is this library's own order, `"tyxc"` one sample with channels last.
-Without a description the order is that of `importing.py`: `(n, T, C, *S)`, or, where a file holds
-one array for each field, `(n, T, *S)` with `(D,)` at the end for vectors.
+Arrays are described by a letter for each of their axes, see `axes.py`. Without a description the
+order is `(n, T, C, *S)`, or, where a file holds one array for each field, `(n, T, *S)` with `(D,)`
+at the end for vectors.
 
 `match` makes a prediction and its truth comparable: the same grid, fields, samples and steps. Steps
 are counted from 1, the first frame that differs from the truth: the context frames that a rollout
@@ -22,14 +21,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from overtone.data.importing import FORMATS, open_arrays
+from overtone.data.axes import SPACE, parse_layout, space_of
 from overtone.data.location import SUFFIXES, Location, find_splits, hdf5_files
+from overtone.data.variables import FORMATS, open_arrays
 from overtone.data.well import WellFolder
 from overtone.domain import Domain
 from overtone.errors import DataError, suggest
-
-SPACE = "xyz"
-LETTERS = "btc" + SPACE
 
 Picks = tuple[list[int], list[int]]
 """Which channels are compared: those of the prediction, and those of the truth."""
@@ -201,7 +198,7 @@ def match(prediction: Frames, truth: Frames, *, field: str | None = None) -> Pai
 def _from_arrays(arrays: Mapping[str, Any], layout: str | None, path: Path) -> Frames:
     arranged = _arrange(arrays, layout, path)
     sizes = {
-        tuple(dict(zip(axes, array.shape, strict=True)).get(a, 1) for a in "bt" + _space(axes))
+        tuple(dict(zip(axes, array.shape, strict=True)).get(a, 1) for a in "nt" + space_of(axes))
         for array, axes in arranged.values()
     }
     if len(sizes) > 1 or 0 in next(iter(sizes)):
@@ -239,22 +236,21 @@ def _from_arrays(arrays: Mapping[str, Any], layout: str | None, path: Path) -> F
 
 def _frame(array: Any, axes: str, sample: int, step: int) -> np.ndarray:
     """One frame `(C, *space)` of an array, its space in the order x, y, z."""
-    index = tuple({"b": sample, "t": step}.get(axis, slice(None)) for axis in axes)
+    index = tuple({"n": sample, "t": step}.get(axis, slice(None)) for axis in axes)
     values = np.asarray(array[index], dtype=np.float64)
-    left = [axis for axis in axes if axis not in "bt"]
+    left = [axis for axis in axes if axis not in "nt"]
     if "c" not in left:
         values, left = values[None], ["c", *left]
-    return np.ascontiguousarray(values.transpose([left.index(a) for a in "c" + _space(axes)]))
+    return np.ascontiguousarray(values.transpose([left.index(a) for a in "c" + space_of(axes)]))
 
 
 def _arrange(
     arrays: Mapping[str, Any], layout: str | None, path: Path
 ) -> dict[str, tuple[Any, str]]:
     """Each array that holds a field, and the letters of its axes."""
-    if layout is not None:
-        _check_layout(layout)
+    letters = layout if layout is None else parse_layout(layout)
     # Coordinates, which many files hold next to the fields, have one axis.
-    fields = {name: array for name, array in arrays.items() if array.ndim > 1 or layout}
+    fields = {name: array for name, array in arrays.items() if array.ndim > 1 or len(arrays) == 1}
     found = {}
     fewest = min((array.ndim for array in fields.values()), default=0)
     for name, array in fields.items():
@@ -262,10 +258,10 @@ def _arrange(
             raise DataError(
                 f"'{path}' holds {array.dtype} of shape {array.shape}; expected numbers"
             )
-        if layout is None:
+        if letters is None:
             axes = _usual_layout(array.ndim, fewest, len(fields))
         else:
-            axes = layout if array.ndim == len(layout) else layout.replace("c", "")
+            axes = letters if array.ndim == len(letters) else letters.replace("c", "")
         if axes is None or array.ndim != len(axes):
             expected = (
                 f"{len(layout)} axes for the layout '{layout}'"
@@ -274,7 +270,7 @@ def _arrange(
             )
             raise DataError(
                 f"'{path}' holds {_shapes(arrays)}; expected {expected}. Say what its axes are, "
-                "e.g. --layout txy for frames of one field on two axes (b samples, t frames, "
+                "e.g. --layout txy for frames of one field on two axes (n samples, t frames, "
                 "c channels, x y z cells)"
             )
         found[name] = (array, axes)
@@ -284,29 +280,12 @@ def _arrange(
 
 
 def _usual_layout(ndim: int, fewest: int, num: int) -> str | None:
-    """The letters of an array's axes by the order of `importing.py`; None if there are no such."""
+    """The letters of an array's axes by the usual order; None if there are no such."""
     if num == 1:
-        return f"btc{SPACE[: ndim - 3]}" if 4 <= ndim <= 6 else None
+        return f"ntc{SPACE[: ndim - 3]}" if 4 <= ndim <= 6 else None
     if not 3 <= fewest <= 5 or ndim > fewest + 1:
         return None
-    return f"bt{SPACE[: fewest - 2]}" + "c" * (ndim - fewest)
-
-
-def _check_layout(layout: str) -> None:
-    space = _space(layout)
-    if (
-        len(set(layout)) != len(layout)
-        or set(layout) - set(LETTERS)
-        or space not in (SPACE[:1], SPACE[:2], SPACE)
-    ):
-        raise DataError(
-            f"layout is '{layout}'; expected each of b (samples), t (frames), c (channels) at most "
-            "once, and x, xy or xyz in any order, e.g. btcxy"
-        )
-
-
-def _space(axes: str) -> str:
-    return "".join(sorted(set(axes) & set(SPACE)))
+    return f"nt{SPACE[: fewest - 2]}" + "c" * (ndim - fewest)
 
 
 def _shapes(arrays: Mapping[str, Any]) -> str:

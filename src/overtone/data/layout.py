@@ -37,6 +37,8 @@ NUMBERED_KINDS = (Boundary.WALL, Boundary.OPEN, Boundary.PERIODIC)
 """The Well's numbers for kinds of boundary: 0, 1, 2."""
 MAX_ATTRIBUTE_BYTES = 1_000_000
 """Largest attribute: names and single numbers take far less."""
+DEFAULTS = "overtone_defaults"
+"""Attribute of an imported file: what of it nobody gave, with commas in between."""
 ROOT_ATTRIBUTES = ("dataset_name", "grid_type", "n_spatial_dims", "n_trajectories")
 
 
@@ -117,6 +119,7 @@ class Layout:
         dt: time between frames, their mean where it varies.
         dt_range: the shortest and the longest.
         notes: what is odd but no reason to refuse the file.
+        defaults: what nobody gave when the file was imported, e.g. `"dt"`.
         stamp: size and modification time of the file when this was read; see `Location.stamp`.
     """
 
@@ -134,6 +137,7 @@ class Layout:
     dt: float
     dt_range: tuple[float, float]
     notes: tuple[str, ...] = field(default=(), compare=False)
+    defaults: tuple[str, ...] = field(default=(), compare=False)
     stamp: tuple[int | str, ...] = field(default=(), compare=False)
 
     @property
@@ -194,6 +198,7 @@ def read_layout(file: h5py.File, name: str) -> Layout:
         dt=dt,
         dt_range=dt_range,
         notes=tuple(notes),
+        defaults=tuple(_word(file, DEFAULTS, name).split(",")) if DEFAULTS in file.attrs else (),
     )
     try:
         _ = layout.domain
@@ -320,10 +325,10 @@ def _extent(axis: str, x: np.ndarray, notes: list[str]) -> float:
     if not ((steps > 0).all() or (steps < 0).all()):
         notes.append(f"coordinates '{axis}' are not monotonic; cells of length 1 are assumed")
         return float(len(x))
-    return _digits(abs(x[-1] - x[0] + (steps[0] + steps[-1]) / 2))
+    return digits(abs(x[-1] - x[0] + (steps[0] + steps[-1]) / 2))
 
 
-def _digits(value: float) -> float:
+def digits(value: float) -> float:
     """What float32 coordinates are good for: six digits, so that 0.1 comes out as 0.1."""
     return float(f"{value:.6g}")
 
@@ -342,7 +347,7 @@ def _interval(times: np.ndarray, notes: list[str]) -> tuple[float, tuple[float, 
     if not np.isfinite(mean) or mean <= 0:
         notes.append("'time' does not increase; a frame interval of 1 is assumed")
         return 1.0, (1.0, 1.0)
-    dt = _digits(mean)
+    dt = digits(mean)
     if np.abs(steps - mean).max() <= 0.01 * mean:
         return dt, (dt, dt)
     notes.append(
@@ -350,7 +355,7 @@ def _interval(times: np.ndarray, notes: list[str]) -> tuple[float, tuple[float, 
         f"mean {mean:.4g} is used as dt"
     )
     # A step back in time is no step; the others say how short one can be.
-    shortest, longest = _digits(steps[steps > 0].min()), _digits(steps.max())
+    shortest, longest = digits(steps[steps > 0].min()), digits(steps.max())
     return dt, (min(shortest, dt), max(longest, dt))
 
 

@@ -241,7 +241,7 @@ def split_counts(num: int, fractions: Sequence[float]) -> dict[str, int]:
     if num < len(wanted):
         raise DataError(
             f"{num} trajectories can't fill {len(wanted)} splits; use more, or give a split the "
-            "fraction 0"
+            "fraction 0, e.g. --splits 1,0,0 to train on all of them"
         )
     counts = [max(int(fraction > 0), math.floor(num * fraction)) for fraction in fractions]
     while sum(counts) > num:

@@ -4,7 +4,8 @@ An HDF5 file may point outside itself (external links, external storage, virtual
 that opening a downloaded file reads others. It may also declare any size: a file of 1 kB can hold
 a dataset of 40 TB that was never written. `inspect` refuses both by looking at metadata only:
 
-- Uncompressed data must be in the file in full: stored bytes >= declared bytes.
+- Uncompressed data must be in the file in full: stored bytes >= declared bytes. A
+  dimension of netCDF-4 without a coordinate variable is a length and no data, and is let pass.
 - Compressed data may be at most `MAX_RATIO` times as large as what is stored. Deflate can't reach
   that ratio, so no honest file is refused.
 - What one read is about to allocate must fit into the memory that is available (`require_memory`).
@@ -29,7 +30,7 @@ from typing import IO, Any, Literal
 
 import h5py
 import numpy as np
-from h5py import h5l, h5o, h5z  # pyright: ignore[reportAttributeAccessIssue]  # compiled
+from h5py import h5ds, h5l, h5o, h5z  # pyright: ignore[reportAttributeAccessIssue]  # compiled
 
 from overtone.errors import DataError
 from overtone.guard.limits import available_memory, readable, require_memory
@@ -37,6 +38,8 @@ from overtone.guard.names import shown
 
 MAX_OBJECTS = 10_000
 MAX_RATIO = 2_000
+BARE = b"This is a netCDF dimension but not a netCDF variable"
+"""What netCDF-4 calls a dimension without a coordinate variable; its length follows."""
 NOT_COMPRESSING = {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}
 
 ZARR_FILES = {3: "zarr.json", 2: ".zarray"}
@@ -104,6 +107,8 @@ def inspect_dataset(dataset: h5py.Dataset, file_size: int, where: str) -> None:
         raise DataError(f"{where} has external storage, which reads another file; it is refused")
     if dataset.shape is None:
         raise DataError(f"{where} has no shape and no values")
+    if is_bare_dimension(dataset):
+        return
     declared = math.prod(dataset.shape) * dataset.dtype.itemsize
     stored = dataset.id.get_storage_size()
     if stored > file_size:
@@ -121,6 +126,13 @@ def inspect_dataset(dataset: h5py.Dataset, file_size: int, where: str) -> None:
             f"{where} declares {readable(declared)}, shape {dataset.shape}, but the file holds "
             f"{readable(stored)} of it; it was never written in full or is not what it says"
         )
+
+
+def is_bare_dimension(dataset: h5py.Dataset) -> bool:
+    """Whether this is a dimension of netCDF-4 that has a length and, rightly, no values."""
+    if dataset.ndim != 1 or not dataset.is_scale or dataset.id.get_storage_size():
+        return False
+    return (h5ds.get_scale_name(dataset.id) or b"").startswith(BARE)
 
 
 def _is_compressed(dataset: h5py.Dataset) -> bool:
@@ -197,7 +209,7 @@ def inspect_zarr(path: Path) -> Literal[2, 3] | None:
         return None
     where = f"'{shown(path)}'"
     try:
-        entry = json.loads(_read_json(path / ZARR_FILES[version]))
+        entry = json.loads(read_json(path / ZARR_FILES[version]))
         if version == 3 and entry["node_type"] == "group":
             return None
         shape = _sizes(entry["shape"])
@@ -214,7 +226,8 @@ def inspect_zarr(path: Path) -> Literal[2, 3] | None:
     return version
 
 
-def _read_json(path: Path) -> bytes:
+def read_json(path: Path) -> bytes:
+    """The content of a file that should be small."""
     with path.open("rb") as file:
         content = file.read(MAX_JSON_BYTES + 1)
     if len(content) > MAX_JSON_BYTES:

@@ -17,7 +17,7 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from overtone.data import ArrayWindows, Items, WellFolder
+from overtone.data import ArrayWindows, Items, Trajectories, WellFolder
 from overtone.data.arrays import Arrays
 from overtone.domain import Domain, Window
 from overtone.errors import ConfigError, DataError, OvertoneError
@@ -32,7 +32,7 @@ from overtone.train.run import use_threads
 from overtone.train.session import Way, assemble, conduct
 from overtone.train.suit import KEPT, MINUTES, UNROLL, Facts, suit_model, survey
 
-Source = str | Path | WellFolder | ArrayWindows | Arrays | Items
+Source = str | Path | WellFolder | Trajectories | ArrayWindows | Arrays | Items
 """A Well folder, trajectories in memory, or any map-style dataset of windows and targets."""
 
 
@@ -75,9 +75,10 @@ def fit(
     Args:
         model: an emulator, a baseline, a CViT or a `FlexibleStepper`; it is trained in place.
             Where it knows no pace yet, that of the data is measured (see `normalize`).
-        data: a Well folder, a `WellFolder`, trajectories in memory `(n, T, C, *space)` in physical
-            units, or any map-style dataset of windows `(T, C, *space)` and targets
-            `(horizon, C, *space)`. All but the last are cut into windows as the model needs them.
+        data: a Well folder, a `WellFolder`, what `ot.data.from_files` and the like understood,
+            trajectories in memory `(n, T, C, *space)` in physical units, or any map-style dataset
+            of windows `(T, C, *space)` and targets `(horizon, C, *space)`. All but the last are
+            cut into windows as the model needs them.
         valid: what to validate by, of the same kinds. If None, the folder's split `valid`, or of
             arrays a tenth of the trajectories, which are not trained on then.
         domain: what arrays live on; the model's own if None.
@@ -168,6 +169,8 @@ def _opened(data: Any, split: str, *, domain: Domain, reading: Mapping[str, Any]
         return WellFolder(data, split, context=1, **reading)
     if isinstance(data, (WellFolder, ArrayWindows)):
         return data
+    if isinstance(data, Trajectories):
+        return ArrayWindows(data, data.domain, context=1)
     arrays = data[:1] if isinstance(data, (list, tuple)) else (data,)
     if all(isinstance(array, (np.ndarray, Tensor)) for array in arrays) and len(arrays):
         return ArrayWindows(data, domain, context=1)

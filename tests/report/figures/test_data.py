@@ -8,7 +8,8 @@ from matplotlib import image
 from matplotlib.colors import LogNorm
 
 import overtone as ot
-from overtone.data import FieldSpec, Header, write_well
+from overtone.data import FieldSpec, Header, from_arrays, write_well
+from overtone.report.figures import data
 from overtone.report.figures.data import MAX_CHANNELS, picture, trajectory_frames
 from overtone.report.style import save_as
 
@@ -121,3 +122,21 @@ def test_a_picture_of_the_trajectory_that_was_asked_for(folder, tmp_path):
 def test_no_such_trajectory(folder, tmp_path):
     with pytest.raises(ot.DataError, match="has 0 to 1 in split 'valid'"):
         picture(folder, tmp_path / "a.png", split="valid", trajectory=9)
+
+
+def test_of_long_trajectories_some_frames_are_read(tmp_path, monkeypatch):
+    """Times are those of the frames that are drawn, whatever is left out between them."""
+    values = np.arange(9.0)[:, None, None] + np.zeros((9, 4, 5))
+    found = from_arrays(values, layout="txy", dt=0.5)
+    drawn = []
+
+    def keep(frames, domain, axes, count):
+        drawn.append((frames[:, 0, 0, 0].tolist(), domain.dt))
+        return trajectory_frames(frames, domain, axes, count)
+
+    monkeypatch.setattr(data, "trajectory_frames", keep)
+    monkeypatch.setattr(data, "MAX_FRAMES", 5)
+    data.draw(found, tmp_path / "a.png")
+    monkeypatch.setattr(data, "MAX_FRAMES", 9)
+    data.draw(found, tmp_path / "b.png")
+    assert drawn == [([0, 2, 4, 6, 8], 1.0), (list(range(9)), 0.5)]

@@ -9,6 +9,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from overtone.data.trajectories import Trajectories
 from overtone.data.well import WellFolder
 from overtone.domain import Domain
 from overtone.errors import DataError
@@ -18,6 +19,8 @@ from overtone.report.style import new_figure, save_as, text
 
 MAX_CHANNELS = 8
 """Channels that are drawn."""
+MAX_FRAMES = 200
+"""Frames of a trajectory to be imported that are read for a picture."""
 
 
 def picture(
@@ -40,6 +43,24 @@ def picture(
     figure = trajectory_frames(values, data.domain, data.layouts[0].axes, frames)
     name = text(data.layouts[0].dataset_name, 80)
     figure.suptitle(f"{name}: {text(split)}, trajectory {trajectory}")
+    save_as(figure, out)
+    return out
+
+
+def draw(data: Trajectories, out: Path) -> Path:
+    """Draw a few frames of the first trajectory of what is to be imported, as `picture` would.
+
+    Args:
+        data: simulations; of long ones, only some frames are read.
+        out: the picture's file.
+    """
+    stride = -(-data.runs[0].steps // MAX_FRAMES)
+    with np.errstate(over="ignore"):  # what float32 can't hold, the import tells
+        values = torch.from_numpy(data.read(0, slice(0, None, stride)).astype(np.float32))
+    own = data.domain
+    domain = Domain(own.shape, own.extent, own.boundaries, own.fields, stride * own.dt)
+    figure = trajectory_frames(values, domain, data.axes, 4)
+    figure.suptitle(f"{text(data.name, 80)}: trajectory 0")
     save_as(figure, out)
     return out
 
