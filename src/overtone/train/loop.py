@@ -29,7 +29,7 @@ from overtone.train.config import RunConfig
 from overtone.train.console import Display
 from overtone.train.draws import Share, Windows, seed_torch
 from overtone.train.interrupt import Interrupt, ignore_interrupts
-from overtone.train.journal import Journal, plain
+from overtone.train.journal import Journal, plain, to_beat
 from overtone.train.objective import choices, losses
 from overtone.train.parallel import DistributedModel, Ranks, whole
 from overtone.train.state import (
@@ -291,6 +291,7 @@ class Trainer:
                 "vrmse": found.vrmse,
                 "rollout": found.rollout,
                 "rollout_steps": self.config.valid.rollout_steps,
+                "yardsticks": found.yardsticks,
                 "patches": progress.patches,
                 "validation_seconds": seconds,
             }
@@ -299,6 +300,8 @@ class Trainer:
         cycle = "" if found.rollout is None else f"  cycle: {found.rollout:.4f}"
         mark = "  (best so far)" if better else ""
         display.say(f"update {progress.update}  validation VRMSE  {errors}{cycle}{mark}")
+        if math.isinf(best) and found.yardsticks:  # they stay as they are from now on
+            display.say(f"to beat  {to_beat(found.yardsticks)}")
 
     def _keep(self, name: str, found: Validation | None) -> None:
         """Write the weights in place as a model folder of the run. All ranks must call it."""
