@@ -191,7 +191,7 @@ BOUNDARIES = ["periodic", "wall", "open", ("periodic", "wall"), ("wall", "period
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_other_boundaries_are_refused_in_both_directions(kind, make_domain, make_window):
-    """Every pair of these: walls where there were none, none where there were walls, either side."""
+    """Every pair of these: walls where there were none, none where there were, either side."""
     for own in BOUNDARIES:
         model = MAKERS[kind](make_domain(boundaries=own)).eval()
         for given in BOUNDARIES:
