@@ -243,6 +243,11 @@ def cache_dir() -> Path:
     return Path(home) / "overtone"
 
 
+def typed(path: str | Path) -> str:
+    """A path as it can be typed where the program runs now; relative, so that it names no home."""
+    return os.path.relpath(path)
+
+
 def sha256(path: Path) -> str:
     """Checksum of a file's content, in hexadecimal."""
     with path.open("rb") as file:

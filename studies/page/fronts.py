@@ -80,13 +80,14 @@ def fronts(sources: Sequence[Source]) -> Figure:
         ("10 steps", lambda s: s.vrmse_10),
         (f"{steps} steps", lambda s: s.vrmse_all),
     ]
-    by_minutes = len(sources) > 1
+    by_minutes, present = len(sources) > 1, set[str]()
     columns = len(sources) + by_minutes
     figure = new_figure(4.6 * columns, 6.4)
     grid = figure.subplots(2, columns, squeeze=False, sharey="row")
     for panels, (length, pick) in zip(grid, rows, strict=True):
         points = {budget(source): [*_points(source, pick)] for source in sources}
         shown = list(chain(*points.values()))
+        present |= {p.model for p in shown}
         limit = WORST * min(p.error for p in shown)
         if by_minutes:
             _draw_minutes(panels[0], [p for p in shown if p.error < limit])
@@ -95,7 +96,6 @@ def fronts(sources: Sequence[Source]) -> Figure:
             panel.set(title=f"{minutes:g} CPU-minutes of training", xlabel="CPU-seconds a step")
         panels[0].set(ylabel=f"VRMSE, {length}")
         fit_scale(panels[0], "y", [p.error for p in shown if p.error < limit])
-    present = {p.model for p in shown}
     handles = [
         Line2D([], [], color=colour, marker=marker, linestyle="none", label=name)
         for name, (colour, marker, members) in FAMILIES.items()

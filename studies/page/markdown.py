@@ -16,7 +16,7 @@ from overtone.evaluate.results import Estimate, ModelResult, Run
 from overtone.guard.names import shown
 from overtone.report.series import Series, mean
 from overtone.report.summary import interval, number
-from studies.page.sources import Options, Source, is_unpatched
+from studies.page.sources import Options, Source
 
 R = TypeVar("R")
 Pick = Callable[[Run], Estimate]
@@ -151,7 +151,7 @@ class Row:
     @property
     def unpatched(self) -> bool:
         """Whether schedule and tokens say nothing."""
-        return is_unpatched(self.model, self.series.runs[0])
+        return not self.model.patched
 
     @property
     def schedule(self) -> str:

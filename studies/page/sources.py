@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overtone.errors import DataError, suggest
-from overtone.evaluate.results import ModelResult, Results, Run
+from overtone.evaluate.results import ModelResult, Results
 from overtone.report.series import Series, model_names, series
 from studies.archive import Archive
 from studies.catalogue import STUDIES
@@ -120,8 +120,3 @@ def single(options: Options, name: str) -> str:
     if len(items) != 1:
         raise PageError(f"{name} is {','.join(items)}; expected one")
     return items[0]
-
-
-def is_unpatched(model: ModelResult, run: Run) -> bool:
-    """Whether a model has no patches, so that its schedule and tokens say nothing."""
-    return model.config.get("kind") == "baseline" and run.schedule == "1"

@@ -29,6 +29,31 @@ def test_help_lists_the_commands():
     assert "info" in done.stdout
 
 
+def commands(group=None, path=()):
+    """Every command of the program, with the words that lead to it."""
+    group = group or typer.main.get_command(cli.app)
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def test_help_shows_every_character_that_was_written(capsys):
+    """Brackets among them, which rich would take for markup: [slurm], [NAME=]PATH."""
+    seen = ""
+    for path, command in commands():
+        with pytest.raises(SystemExit):
+            typer.main.get_command(cli.app)([*path, "--help"], prog_name="overtone")
+        shown = " ".join(capsys.readouterr().out.split())
+        for parameter in command.params:
+            written = " ".join((getattr(parameter, "help", None) or "").split())
+            assert written in shown, (path, written)
+        seen += shown
+    assert "overtone[slurm]" in seen
+    assert "[NAME=]PATH" in seen
+
+
 def test_version():
     assert run("--version").stdout.strip() == f"overtone {overtone.__version__}"
 

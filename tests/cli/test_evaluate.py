@@ -7,6 +7,7 @@ import errno
 import html
 import json
 import re
+import shlex
 import subprocess
 import sys
 
@@ -31,6 +32,7 @@ pytest.importorskip("h5py")
 
 import overtone as ot
 from overtone.data import Header, WellFolder, write_well
+from overtone.report.verdict import verdict
 
 
 @pytest.fixture
@@ -81,8 +83,8 @@ def test_evaluate_two_models(overtone, tmp_path):
     assert f"{results.models[0].runs[1].vrmse_all.value:.4f}" in text
     assert [(m.name, m.seed) for m in results.models] == [("flex", 5), ("plain", None)]
     assert results.command == (
-        "overtone evaluate flex walk --model plain --schedule 8 --schedule 4-8 --split test "
-        "--start 0 --stride 1 --coarsen 1 --steps 4 --windows 6"
+        "overtone evaluate flex walk --model plain=fixed --schedule 8 --schedule 4-8 --split test "
+        "--stride 1 --coarsen 1 --start 0 --steps 4 --windows 6 --seed 0 --out evaluation"
     )
     assert str(tmp_path) not in (tmp_path / "evaluation/results.json").read_text()
     samples = Samples.load("evaluation/samples.safetensors")
@@ -95,6 +97,67 @@ def test_evaluate_two_models(overtone, tmp_path):
     assert code == 2
     assert "is not from `overtone evaluate`; it is left alone" in text
     assert (tmp_path / "evaluation/results.json").read_text() == "mine"
+
+
+def test_the_command_of_a_report_gives_the_same_results(overtone, tmp_path, monkeypatch):
+    """Pasted as it is, with spaces and quotes in the names, from the same folder."""
+    place = tmp_path / "o'clock [slurm]"
+    (tmp_path / "flex").rename(tmp_path / "my model")
+    place.mkdir()
+    monkeypatch.chdir(place)
+    options = ("--schedule", "4-8", "--steps", 3, "--windows", 3, "--no-report", "--seed", 4)
+    code, text = overtone("evaluate", "it's=../my model", "../walk", *options, "--out", "first one")
+    assert code == 0, text
+    assert "it's with schedule 4-8" in text
+    assert "wrote first one/results.json" in text
+    first = Results.load("first one/results.json")
+    assert str(tmp_path) not in first.command
+    program, *words = shlex.split(first.command)
+    assert program == "overtone"
+    code, text = overtone(*words, "--no-report")
+    assert code == 0, text
+    second = Results.load("first one/results.json")
+    assert second.command == first.command
+    assert second.models[0].runs[0].vrmse == first.models[0].runs[0].vrmse
+    assert second.models[0].runs[0].margins == first.models[0].runs[0].margins
+
+
+def test_the_verdict_comes_first_and_the_animation_is_announced(overtone):
+    code, text = overtone("evaluate", "flex", "walk", "--steps", 3, "--windows", 3)
+    assert code == 0, text
+    said = verdict(Results.load("evaluation/results.json"))
+    assert said
+    assert text.index(said[0]) < text.index("3 trajectories, 3 steps")
+    assert "and the animation evaluation/rollout.gif, which is in the report, too" in text
+    code, text = overtone("report", "evaluation", "--animate", "none")
+    assert (code, "animation" in text, said[0] in text) == (0, False, True)
+    code, text = overtone("report", "evaluation")
+    assert (code, "and the animation evaluation/rollout.gif" in text) == (0, True)
+
+
+def test_what_needs_no_training_is_a_model_by_its_name(overtone, tmp_path):
+    options = ("--steps", 3, "--windows", 3, "--no-report")
+    code, text = overtone("evaluate", "flex", "walk", "--model", "persistence", *options)
+    assert code == 0, text
+    asked = Results.load("evaluation/results.json")
+    assert [model.name for model in asked.models] == ["flex", "persistence"]
+    assert asked.models[1].runs[0].vrmse == asked.yardsticks[0].runs[0].vrmse
+    assert asked.models[1].config["name"] == "persistence"
+    code, text = overtone("evaluate", "lazy=persistence", "walk", "--model", "extrapolation",
+                          *options)  # fmt: skip
+    assert code == 0, text
+    alone = Results.load("evaluation/results.json")
+    assert [model.name for model in alone.models] == ["lazy", "extrapolation"]
+    assert alone.models[1].runs[0].vrmse == alone.yardsticks[1].runs[0].vrmse
+    code, text = overtone("rollout", "persistence", "walk", "--schedule", "1", "--steps", 2,
+                          "--out", "still life")  # fmt: skip
+    assert (code, "next: overtone data check 'still life'" in text) == (0, True)
+    fields = WellFolder("still life", "test", 1).frames(0, 0, 3).fields
+    assert torch.equal(fields[0], fields[2])
+    # A folder of that name is what it was before: a model's.
+    (tmp_path / "fixed").rename(tmp_path / "persistence")
+    code, text = overtone("evaluate", "persistence", "walk", *options)
+    assert Results.load("evaluation/results.json").models[0].num_parameters > 0
 
 
 @pytest.mark.parametrize("name", ["report.html", "results.json", "samples.safetensors"])

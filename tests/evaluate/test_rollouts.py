@@ -14,11 +14,12 @@ from overtone.metrics import vrmse
 def measure(candidate, toy, schedule="4-8", steps=10, batch=3, context=None, **reading):
     truth = Trajectories(toy, ("a", "clock"), context or candidate.model.context, reading)
     ticks = []
-    run, samples = roll_out(
+    run, samples, _ = roll_out(
         candidate,
         ot.parse_schedule(schedule),
         truth,
         steps=steps,
+        yardsticks={},
         patches=(4, 8),
         batch=batch,
         seed=0,

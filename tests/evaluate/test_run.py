@@ -4,6 +4,7 @@ Pieces of work side by side.
 """
 
 import json
+import math
 import threading
 
 import h5py
@@ -355,3 +356,59 @@ def test_in_a_notebook_it_is_one_call_with_one_model(emulator, toy):
     assert line == f"model  4-8  {found.results.models[0].runs[0].vrmse_10.value:.4f}  " + (
         f"{found.results.models[0].runs[0].vrmse_all.value:.4f}"
     )
+
+
+def test_yardsticks_are_measured_beside_every_model(roller, steppers, toy):
+    """Persistence is what a model that says so gives; extrapolation follows a plain formula."""
+    models = {"roller": roller.model, "p": steppers["Persistent"]()}
+    found, samples = evaluate(models, toy, schedules=["8"], steps=6, windows=5)
+    own, bare = found.models[1], {model.name: model for model in found.yardsticks}
+    assert [*bare] == ["persistence", "extrapolation"]
+    persistence, extrapolation = (bare[name].runs[0] for name in bare)
+    assert persistence.vrmse == own.runs[0].vrmse
+    assert persistence.vrmse_all == own.runs[0].vrmse_all
+    assert bare["persistence"].next_step[0].vrmse == own.next_step[0].vrmse
+    assert not any(model.patched for model in bare.values())
+    assert {key[0] for key in samples.predictions} == {"roller", "p"}
+    expected = []
+    for row in range(5):
+        fields = WellFolder(toy, "test", context=1).frames(row, 0, 8).fields
+        for step in range(1, 7):
+            frame = fields[1] + step * (fields[1] - fields[0])
+            expected.append(vrmse(frame[None], fields[1 + step][None], ndim=2).mean().item())
+    steps = torch.tensor(expected).reshape(5, 6).mean(dim=0)
+    torch.testing.assert_close(
+        torch.tensor([e.value for e in extrapolation.vrmse]), steps, rtol=1e-3, atol=1e-6
+    )
+
+
+def test_margins_are_differences_on_the_same_trajectories(roller, steppers, toy):
+    models = {"roller": roller.model, "p": steppers["Persistent"]()}
+    found, _ = evaluate(models, toy, schedules=["8"], steps=6, windows=5, seed=3)
+    perfect, same = (model.runs[0].margins for model in found.models)
+    assert all((e.value, e.low, e.high) == (0, 0, 0) for e in same["persistence"])
+    for mine, its in zip(perfect["persistence"], found.yardsticks[0].runs[0].vrmse, strict=True):
+        assert mine.value == pytest.approx(-its.value, rel=1e-5)
+        assert (mine.low, mine.high) == pytest.approx((-its.high, -its.low), rel=0.05)
+        assert mine.high < 0
+    # Where the amplitudes differ, so do the errors; their difference is the same for all.
+    assert not any(run.margins for model in found.yardsticks for run in model.runs)
+
+
+def test_a_trajectory_that_is_lost_never_beats_a_yardstick(steppers, toy):
+    lost = steppers["Exploding"](amplitudes=(2.0,), moment=5.0)
+    found, _ = evaluate({"lost": lost}, toy, schedules=["8"], steps=6, windows=5)
+    run = found.models[0].runs[0]
+    assert run.blow_up == 4
+    assert len(run.margins["persistence"]) == 6
+    assert all(e.high < 0 for e in run.margins["persistence"][:3])
+    assert all(e.value == e.high == math.inf for e in run.margins["persistence"][3:])
+
+
+def test_with_one_frame_there_is_nothing_to_extrapolate(steppers, toy):
+    short = steppers["Persistent"]()
+    short.context = 1
+    found, _ = evaluate({"p": short}, toy, schedules=["8"], steps=3, windows=5)
+    assert [model.name for model in found.yardsticks] == ["persistence"]
+    found, _ = evaluate({"p": short}, toy, schedules=["8"], steps=3, windows=5, start=1)
+    assert [model.name for model in found.yardsticks] == ["persistence", "extrapolation"]

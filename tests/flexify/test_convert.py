@@ -2,6 +2,7 @@
 
 import copy
 import io
+import itertools
 import os
 import pickle
 import subprocess
@@ -12,6 +13,9 @@ import torch
 from torch import nn
 
 import overtone as ot
+from overtone.errors import OvertoneError
+from overtone.flexify.layers import write_shuffled
+from overtone.flexify.patching import find_patchings
 
 MODES = ["ckm", "csm"]
 CASES = [((64,), "p1 c"), ((32, 48), "p1 p2 c"), ((16, 16, 32), "p1 p2 p3 c")]
@@ -325,3 +329,196 @@ def test_a_stored_grid_is_believed_only_where_tokens_confirm_it(make_plain):
     with ot.patch(model, 4):
         assert model.grid_size == (8, 12)
     assert model.grid_size == (4, 6)
+
+
+class Shuffled(nn.Module):
+    """As image models end: a convolution to `channels * p * p`, then a PixelShuffle."""
+
+    def __init__(self, kernel=1, patch=8, bias=True, channels=2, width=12):
+        super().__init__()
+        self.embed = nn.Conv2d(channels, width, patch, patch)
+        self.mix = nn.Conv2d(width, width, 1)
+        conv = nn.Conv2d(width, channels * patch**2, kernel, padding=kernel // 2, bias=bias)
+        self.decoder = nn.Sequential(conv, nn.PixelShuffle(patch))
+
+    def forward(self, x):
+        return self.decoder(self.mix(self.embed(x)).tanh())
+
+
+class Apart(Shuffled):
+    """The same with both as attributes of the model."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.conv, self.shuffle = self.decoder
+        del self.decoder
+
+    def forward(self, x):
+        return self.shuffle(self.conv(self.mix(self.embed(x)).tanh()))
+
+
+def transposed(model):
+    """The same model with a transposed convolution as decoder."""
+    other = copy.deepcopy(model)
+    conv, shuffle = model.decoder
+    p = shuffle.upscale_factor
+    channels = conv.out_channels // p**2
+    other.decoder = nn.ConvTranspose2d(conv.in_channels, channels, p, p, bias=False)
+    weight = conv.weight.detach()[:, :, 0, 0].reshape(channels, p, p, -1).permute(3, 0, 1, 2)
+    other.decoder.weight.data.copy_(weight)
+    return other
+
+
+BOTH = [("ckm", (4, 8, 16)), ("csm", (2, 4, 8))]
+
+
+@pytest.mark.parametrize("rule", ["keep", "paper"])
+@pytest.mark.parametrize(("mode", "patches"), BOTH)
+def test_a_pixel_shuffle_is_a_transposed_convolution(mode, patches, rule):
+    torch.manual_seed(0)
+    model = Shuffled(bias=False).eval()
+    other, options = transposed(model), {"patches": patches, "mode": mode, "rule": rule}
+    ot.flexify(model, "embed", "decoder", **options)
+    ot.flexify(other, "embed", "decoder", **options)
+    x = torch.randn(2, 2, 32, 48)
+    for size in patches:
+        with ot.patch(model, size), ot.patch(other, size):
+            torch.testing.assert_close(model(x), other(x))
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.parametrize(("mode", "patches"), BOTH)
+def test_a_pixel_shuffle_is_the_original_at_the_base_patch(mode, patches, kernel):
+    torch.manual_seed(0)
+    model = Shuffled(kernel).eval()
+    x = torch.randn(2, 2, 32, 48)
+    before, keys = model(x), list(model.state_dict())
+    ot.flexify(model, "embed", "decoder", patches=patches, mode=mode)
+    assert torch.equal(model(x), before)
+    assert list(model.state_dict()) == keys
+    for size in patches:
+        model.zero_grad()
+        with ot.patch(model, size):
+            y = model(x)
+            y.square().mean().backward()
+        assert y.shape == x.shape
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    # The formulas themselves give the base patch, too, which the original's own code computes.
+    patching, (conv, _) = find_patchings(model)[0], model.decoder
+    z = torch.randn(2, 12, 4, 6)
+    torch.testing.assert_close(write_shuffled(conv, z, patching), conv(z))
+
+
+def test_constant_fields_stay_constant_at_every_patch():
+    """A decoder whose bias alone speaks: each cell of a patch has the same value."""
+    for (mode, patches), kernel in itertools.product(BOTH, (1, 3)):
+        model = Shuffled(kernel).eval()
+        conv, _ = model.decoder
+        nn.init.zeros_(conv.weight)
+        conv.bias.data.copy_(torch.tensor([1.0, 2.0]).repeat_interleave(64))
+        ot.flexify(model, "embed", "decoder", patches=patches, mode=mode)
+        for size in patches:
+            with ot.patch(model, size):
+                y = model(torch.randn(1, 2, 32, 48))
+            torch.testing.assert_close(y, torch.tensor([1.0, 2.0]).view(1, 2, 1, 1).expand_as(y))
+
+
+def test_both_names_of_a_pixel_shuffle_mean_the_same():
+    x = torch.randn(1, 2, 32, 32)
+    found = []
+    for kind, name in ((Shuffled, "decoder"), (Shuffled, "decoder.0"), (Apart, "conv")):
+        torch.manual_seed(0)
+        model = ot.flexify(kind().eval(), "embed", name, patches=(4, 8))
+        with ot.patch(model, 4):
+            found.append(model(x))
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: setattr(m.decoder[1], "upscale_factor", 4), "patches of 4 x 4 cells.*as in a S"),
+        (lambda m: setattr(m.decoder[0], "padding", (1, 1)), "only a convolution that keeps the"),
+        (lambda m: setattr(m.decoder[0], "stride", (2, 2)), "only a convolution that keeps the"),
+        (lambda m: setattr(m, "decoder", m.decoder[:1]), "decoder' is a Sequential; expected a "),
+    ],
+)
+def test_what_no_pixel_shuffle_can_follow_is_refused(change, message):
+    model = Shuffled()
+    change(model)
+    with pytest.raises(OvertoneError, match=message):
+        ot.flexify(model, "embed", "decoder", patches=(4, 8))
+    assert not find_patchings(model)
+    with pytest.raises(ot.PatchError, match="not square.*PixelShuffle"):
+        ot.flexify(Shuffled(), "embed", "decoder", patches=((4, 8), 8))
+
+
+class Windows(nn.Module):
+    """A Swin's attention: windows, the second block with a shift and a mask that it keeps."""
+
+    def __init__(self, grid, width, window, shift):
+        super().__init__()
+        self.window_size, self.input_resolution = (window, window), grid
+        self.relative_position_bias_table = nn.Parameter(torch.zeros((2 * window - 1) ** 2, 1))
+        self.mix = nn.Linear(width, width)
+        if shift:
+            num = grid[0] * grid[1] // window**2
+            self.register_buffer("attn_mask", torch.ones(num, window**2, window**2))
+
+    def forward(self, x):
+        h, w = self.input_resolution
+        b, n, d = x.shape
+        assert n == h * w, "input feature has wrong size"
+        p, q = self.window_size
+        rows = x.view(b, h // p, p, w // q, q, d).transpose(2, 3).reshape(-1, p * q, d)
+        scores = rows @ rows.mT
+        if hasattr(self, "attn_mask"):
+            scores = (scores.unflatten(0, (b, -1)) * self.attn_mask).flatten(0, 1)
+        rows = self.mix(scores.softmax(dim=-1) @ rows)
+        return rows.view(b, h // p, w // q, p, q, d).transpose(2, 3).reshape(b, n, d)
+
+
+class Swin(nn.Module):
+    def __init__(self, shift, window=4, cells=64, patch=8, width=8):
+        super().__init__()
+        self.patch_embed = nn.Conv2d(2, width, patch, patch)
+        self.grid_size = (cells // patch,) * 2
+        self.blocks = nn.ModuleList(
+            Windows(self.grid_size, width, window, shift=shift and i > 0) for i in range(2)
+        )
+        self.pos_embed = nn.Parameter(torch.zeros(1, (cells // patch) ** 2, width))
+        self.head = nn.ConvTranspose2d(width, 2, patch, patch)
+
+    def forward(self, x):
+        z = self.patch_embed(x)
+        grid = z.shape[2:]
+        z = z.flatten(2).mT + self.pos_embed
+        for block in self.blocks:
+            z = block(z)
+        return self.head(z.mT.unflatten(2, grid))
+
+
+def test_a_swin_is_refused_at_a_patch_that_it_cannot_do():
+    x = torch.randn(1, 2, 64, 64)
+    masked = ot.flexify(Swin(shift=True).eval(), "patch_embed", "head", patches=(4, 8, 16))
+    assert masked(x).shape == x.shape
+    said = r"patch 4 makes \(16, 16\) tokens.*'blocks\.1\.attn_mask'.*\(8, 8\) tokens"
+    with pytest.raises(ot.PatchError, match=said), ot.patch(masked, 4):
+        masked(x)
+    windowed = ot.flexify(Swin(shift=False).eval(), "patch_embed", "head", patches=(4, 8, 32))
+    with ot.patch(windowed, 4):
+        assert windowed(x).shape == x.shape
+    said = r"tokens of patch 32 \(\(2, 2\) of \(64, 64\) cells\).*attention windows.*patch 8"
+    with pytest.raises(ot.PatchError, match=said), ot.patch(windowed, 32):
+        windowed(x)
+    assert windowed(x).shape == x.shape
+
+
+def test_errors_of_other_kinds_and_models_pass_through_a_patch(make_plain):
+    windowed = ot.flexify(Swin(shift=False).eval(), "patch_embed", "head", patches=(4, 8))
+    plain = ot.flexify(make_plain(linear=False), "embed", "head", patches=(4, 8))
+    for model, error in ((windowed, ValueError("no matter")), (plain, RuntimeError("bad size"))):
+        with pytest.raises(type(error), match=str(error)) as caught, ot.patch(model, 4):
+            raise error
+        assert caught.value is error

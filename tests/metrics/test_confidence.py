@@ -1,6 +1,7 @@
 """Bootstrap intervals against a plain loop, theory and the rules for what is not finite."""
 
 import math
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 from overtone.errors import OvertoneError
 from overtone.evaluate.results import estimate, estimates
-from overtone.metrics.confidence import bootstrap
+from overtone.metrics.confidence import bootstrap, falls
 
 
 def test_a_plain_loop_over_the_same_draws_gives_the_same():
@@ -78,3 +79,22 @@ def test_columns_are_judged_alone_and_keep_their_shape():
 def test_nothing_is_no_sample():
     with pytest.raises(OvertoneError, match="at least 1 trajectory"):
         bootstrap(torch.zeros(0, 3))
+
+
+@pytest.mark.parametrize("num", range(8))
+def test_a_random_order_falls_by_chance_in_one_of_twenty_at_most(num):
+    orders = list(permutations(range(num)))
+    found = [order for order in orders if falls(order)]
+    assert len(found) < 0.05 * len(orders)
+    # No other rule of the same kind would find more: with one more rise allowed, it is too many.
+    rises = [sum(a < b for a, b in combinations(order, 2)) for order in orders]
+    least = max((r for r, order in zip(rises, orders, strict=True) if falls(order)), default=-1)
+    assert sum(r <= least for r in rises) == len(found)
+    assert sum(r <= least + 1 for r in rises) >= 0.05 * len(orders)
+
+
+def test_falling_numbers_may_begin_with_infinity_and_never_stay_equal():
+    assert falls([math.inf, 4.0, 3.0, 2.0])
+    assert falls([math.nan, 4.0, 3.0, 2.0])
+    assert not falls([4.0, 3.0, 2.0, math.nan])
+    assert not falls([1.0] * 20)

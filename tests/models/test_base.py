@@ -185,11 +185,30 @@ def test_only_the_frames_that_are_used_must_be_finite(make_domain, make_window):
         accept_window(window, domain=domain, context=3, check_finite=True)
 
 
-def test_a_model_of_walls_takes_periodic_windows(make_domain, make_window):
-    walls, periodic = make_domain(boundaries="wall"), make_domain(boundaries="periodic")
-    accept_window(make_window(periodic), domain=walls, context=3, check_finite=True)
-    with pytest.raises(ot.DomainError, match=r"\['wall'\], which the model has not learned"):
-        accept_window(make_window(walls), domain=periodic, context=3, check_finite=True)
+BOUNDARIES = ["periodic", "wall", "open", ("periodic", "wall"), ("wall", "periodic"),
+              (("wall", "open"), "periodic"), (("open", "wall"), "periodic")]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_other_boundaries_are_refused_in_both_directions(kind, make_domain, make_window):
+    """Every pair of these: walls where there were none, none where there were, either side."""
+    for own in BOUNDARIES:
+        model = MAKERS[kind](make_domain(boundaries=own)).eval()
+        for given in BOUNDARIES:
+            window = make_window(make_domain(boundaries=given))
+            if given == own:
+                assert model(window, 8).isfinite().all()
+                continue
+            with pytest.raises(ot.DomainError, match="other boundaries than the model was built"):
+                model(window, 8)
+
+
+def test_a_refusal_names_the_axes_whose_boundaries_differ(make_domain, make_window):
+    model = make_domain(boundaries=("periodic", ("wall", "open")))
+    window = make_window(make_domain(boundaries=("periodic", "wall")))
+    said = "built for: axis 1 is wall, the model's is wall/open. Give it windows"
+    with pytest.raises(ot.DomainError, match=said):
+        accept_window(window, domain=model, context=3, check_finite=True)
 
 
 def test_patches_lay_a_grid_or_are_refused_with_the_known_ones(make_domain):
@@ -210,7 +229,7 @@ def test_short_patches():
     [
         ({"shape": (8,)}, "the window is 1D, the model was built for 2D"),
         ({"fields": ("b", "a")}, "select and order them alike"),
-        ({"boundaries": "open"}, r"kind \['open'\], which the model has not learned"),
+        ({"boundaries": "open"}, "axis 0 is open, the model's is periodic; axis 1 is open"),
         ({"dt": 0.2}, r"dt is 0\.2, the model steps by 0\.1"),
     ],
 )

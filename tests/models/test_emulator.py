@@ -514,11 +514,6 @@ class TestRefusals:
         with pytest.raises(ot.DomainError, match=r"has 1 frames.*at least 2.*built for 3"):
             model(make_window(model.domain, frames=1), patch=8)
 
-    def test_unknown_boundary(self, make_domain, make_model, make_window):
-        model = make_model(make_domain(boundaries="wall"))
-        with pytest.raises(ot.DomainError, match=r"\['open'\].*knows periodic, wall"):
-            model(make_window(make_domain(boundaries="open")), patch=8)
-
     def test_other_time_step(self, make_domain, make_model, make_window):
         with pytest.raises(ot.DomainError, match=r"dt is 0\.2, the model steps by 0\.1"):
             make_model()(make_window(make_domain(dt=0.2)), patch=8)

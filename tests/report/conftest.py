@@ -157,6 +157,36 @@ def make_results():
     return make
 
 
+def bare(name, run):
+    """A model without patches, of one run."""
+    config = {"kind": "baseline", "name": name}
+    values = {"name": name, "num_parameters": 0, "config": config, "runs": (run,)}
+    step = model().next_step[0].model_copy(update={"patch": 1, "tokens": 4096})
+    return model().model_copy(update=values | {"next_step": (step,)})
+
+
+@pytest.fixture(scope="session")
+def make_bare():
+    """A model without patches whose error is `size` at the last step."""
+
+    def make(name="unet", size=0.5, steps=12):
+        return bare(name, run("1", size, ndim=2, steps=steps))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def with_yardsticks(make_bare):
+    """The same results with persistence and extrapolation, far above all models by default."""
+
+    def add(results, sizes=(50.0, 80.0)):
+        names = ("persistence", "extrapolation")
+        made = [make_bare(n, s, results.steps) for n, s in zip(names, sizes, strict=True)]
+        return results.model_copy(update={"yardsticks": tuple(made)})
+
+    return add
+
+
 @pytest.fixture(scope="session")
 def make_samples():
     """Waves that travel, and predictions with a comb of period 16 that grows."""

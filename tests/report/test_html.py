@@ -4,6 +4,8 @@ import base64
 import json
 import math
 import re
+import shlex
+from html import unescape
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -86,7 +88,7 @@ def test_figures_have_numbers_captions_and_alternative_texts(make_results, pictu
 
 
 def test_what_was_evaluated_is_said(make_results):
-    said = " ".join(read(render(make_results())).text)
+    said = " ".join("".join(read(render(make_results())).text).split())
     for words in ("flows, split test", "64 × 96 cells", "12 steps of dt = 0.1", "cpu: one",
                   "overtone evaluate model flows", "1,234 parameters", "How to read this",
                   "periodic", "results.json"):  # fmt: skip
@@ -196,14 +198,45 @@ def test_a_report_of_what_went_wrong(make_model, make_results, alter_run, tmp_pa
     assert "nan" not in re.sub(r'base64,[^"]+', "", text).lower()
 
 
-def test_large_animations_are_written_but_not_shown(
+def test_large_animations_are_written_and_linked(
     make_model, make_results, make_samples, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(html, "MAX_GIF", 100)
+    monkeypatch.setattr(html, "MAX_MOVING", 100)
     samples = make_samples(keys=[("csm", "16")], fields=("tracer",), steps=(1,))
     path = write_report(make_results([make_model(schedules=())]), samples, tmp_path)
     assert "data:image/gif" not in path.read_text()
+    assert '<a href="rollout.gif">the file</a>' in path.read_text()
     assert (tmp_path / "rollout.gif").exists()
+
+
+@pytest.mark.parametrize(("kind", "tag"), [("gif", "img"), ("mp4", "video")])
+def test_the_animation_is_the_first_figure_and_announced(
+    make_model, make_results, make_samples, tmp_path, kind, tag
+):
+    if kind == "mp4":
+        pytest.importorskip("imageio_ffmpeg")
+    samples = make_samples(keys=[("csm", "16")], fields=("tracer",), steps=(1, 2))
+    results = make_results([make_model(schedules=["16"])])
+    text = write_report(results, samples, tmp_path, animation=kind).read_text()
+    found = read(text)
+    assert f"<{tag} " in text.partition('id="figure-1"')[2].partition("</figure>")[0]
+    assert "in motion" in text.partition('id="figure-1"')[2][:200]
+    assert ("a", {"href": "#figure-1"}) in found.tags
+    assert text.index("#figure-1") < text.index("<h2>Summary")
+
+
+def test_the_verdict_comes_first(make_results):
+    text = render(make_results(schedules=["16"]))
+    line = "csm with schedule 16: better than the mean (VRMSE 1) at all 12 steps."
+    assert text.index("</h1>") < text.index(line) < text.index("<h2>")
+
+
+def test_the_command_can_be_pasted(make_results):
+    words = ["overtone", "evaluate", "my run/best", "a;b", "--schedule", "4-8-16+shift", "it's"]
+    results = make_results().model_copy(update={"command": shlex.join(words)})
+    (code,) = re.findall(r"<dt>command</dt><dd>(.*?)</dd>", render(results))
+    shown = re.sub("<[^>]+>", "", code)
+    assert shlex.split(unescape(shown)) == words
 
 
 def test_curves_are_part_of_it(make_model, make_results, tmp_path):

@@ -84,3 +84,35 @@ def test_seeds_and_blow_ups(make_model, make_results):
 def test_without_harmonics_there_is_no_excess(make_model, make_results, alter_run):
     text = shown(make_results([alter_run(make_model(), harmonics=())]))
     assert "period" not in text
+
+
+def test_yardsticks_stand_below_the_models(make_model, make_results, with_yardsticks):
+    results = with_yardsticks(make_results(), sizes=(0.5, 0.6))
+    for table in tables(results)[:4]:
+        assert [row[0] for row in table.rows[-2:]] == ["persistence", "extrapolation"]
+        assert all(len(row) == len(table.header) for row in table.rows)
+        assert not any(i >= len(table.rows) - 2 for i, _ in table.best)
+    assert rollout_table(results).rows[-2][4:] == ("–",) * 4
+    assert "persistence" not in {row[0] for row in artifact_table(results).rows}
+    lines = shown(results).splitlines()
+    (line,) = [line for line in lines if line.startswith("persistence")]
+    assert line.split() == ["persistence", "0.0400", "0.1667", "0.2500"]
+
+
+def test_models_without_patches_have_no_tokens(make_bare, make_model, make_results):
+    results = make_results([make_model(), make_bare()])
+    tokens = str(results.models[1].runs[0].tokens)
+    for table in tables(results)[:2]:
+        place = table.header.index("tokens")
+        assert next(row[place] for row in table.rows if row[0] == "unet") == "–"
+        assert table.rows[-1][1] == "no patches"
+    assert tokens not in shown(results, width=200)
+    assert tokens not in str(tables(results))
+
+
+def test_a_yardstick_that_was_asked_for_is_not_shown_twice(
+    make_bare, make_model, make_results, with_yardsticks
+):
+    results = with_yardsticks(make_results([make_model(), make_bare("persistence")]))
+    names = [row[0] for row in rollout_table(results).rows]
+    assert names == ["csm"] * 4 + ["persistence", "extrapolation"]

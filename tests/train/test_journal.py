@@ -3,13 +3,16 @@
 import io
 import json
 import math
+import shlex
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from overtone.errors import ConfigError, OvertoneError
+from overtone.evaluate import load_candidate
 from overtone.train.config import LogConfig
-from overtone.train.journal import Journal, describe, read_journal
+from overtone.train.journal import METRICS, Journal, describe, history, longer_run, read_journal
 from overtone.train.run import train
 
 PLAIN = LogConfig(tensorboard=False)
@@ -184,3 +187,44 @@ def test_numbers_that_are_null_are_said_to_be_infinite(small, tmp_path):
     line = {"kind": "train", "update": 1, "loss": None, "seconds": None, "flops": None}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
     assert describe(tmp_path)["loss"] == "inf at first, inf now"
+
+
+def test_the_command_to_train_longer_goes_on_with_the_run(small, tmp_path, monkeypatch, overtone):
+    """As the verdict names it, in a folder whose name needs quotes."""
+    monkeypatch.chdir(tmp_path)
+    run = Path("my run's")
+    train(small(train__updates=4, valid__every=2), run)
+    candidate = load_candidate(run)
+    assert candidate.training["history"]["updates"] == [2, 4]
+    best = load_candidate(run / "best").training
+    assert best["longer"] == candidate.training["longer"] == longer_run(run)
+    lines = [line for line in read_journal(run / METRICS) if line["kind"] == "valid"]
+    assert candidate.training["history"]["scores"] == [line["rollout"] for line in lines]
+    assert {*lines[0]["yardsticks"]} == {"persistence", "extrapolation"}
+    assert "persistence: " in describe(run)["to beat"]
+    program, *words = shlex.split(longer_run(run))
+    code, text = overtone(*words)
+    assert (program, code) == ("overtone", 0), text
+    assert history(run / METRICS)["updates"] == [2, 4, 6, 8]
+    assert "train.updates was 4, is 8" in text
+
+
+def test_every_budget_is_doubled_and_a_models_folder_has_none(small, tmp_path):
+    config = small(train__max_minutes=1.5, train__max_flops=1e12)
+    (tmp_path / "config.json").write_text(config.model_dump_json())
+    words = shlex.split(longer_run(tmp_path))
+    assert {"train.updates=24", "train.max_minutes=3.0"} <= {*words}
+    assert "train.max_flops=2000000000000.0" in words
+    assert not any("cpu_minutes" in word for word in words)
+    (tmp_path / "config.json").write_text("{}")
+    assert longer_run(tmp_path) == ""
+
+
+def test_a_history_has_null_where_a_validation_blew_up(tmp_path):
+    lines = [{"kind": "valid", "update": i, "vrmse": {"8": 0.5}, "rollout": r, "patches": {"8": 1}}
+             for i, r in enumerate([None, 0.2])]  # fmt: skip
+    path = tmp_path / METRICS
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert history(path) == {"updates": [0, 1], "scores": [None, 0.2]}
+    path.write_text(json.dumps(lines[0]) + "\n")
+    assert history(path) == {"updates": [0], "scores": [0.5]}

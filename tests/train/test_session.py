@@ -55,7 +55,7 @@ def test_data_that_the_model_would_refuse_leaves_no_folder(small, waves, tmp_pat
     slower = build_system("kuramoto_sivashinsky", grid=(64,), dt=1.0)
     made = generate(slower, tmp_path / "slow", trajectories=3, steps=14, splits=(0.34, 0.33, 0.33))
     shutil.copytree(made / "data/valid", tmp_path / "mixed/data/valid")
-    with pytest.raises(ValueError, match="dt is 1.0 in trajectory 0 of split 'valid', and 0.5 in the"):
+    with pytest.raises(ValueError, match="dt is 1.0 in trajectory 0 of split 'valid', and 0.5 in"):
         train(small(data__path=str(tmp_path / "mixed")), tmp_path / "run", console=Console())
     assert not (tmp_path / "run").exists()
 

@@ -109,3 +109,32 @@ def test_all_ranks_stop_where_one_has_found_such_data(waves):
     measure = replace(validator(waves, batch=2, rollout_steps=0), ranks=Noted(0, 2, ALONE.device))
     with pytest.raises(DataError, match="split 'valid': other.hdf5 trajectory 1 step 2. No model"):
         measure(Persistence())
+
+
+def test_yardsticks_are_measured_once_by_the_same_windows(waves, monkeypatch):
+    measure = validator(waves, batch=2, rollout_steps=4)
+    model = Persistence()
+    found = measure(model)
+    errors = found.yardsticks["persistence"]
+    assert errors == {"vrmse": found.vrmse["4"], "rollout": found.rollout}
+    data, expected = measure.windows, []
+    for index in evenly_spaced(len(data), 5):
+        window, target = data[index]
+        frame, true = 2 * window.fields[-1, 0] - window.fields[-2, 0], target[0, 0]
+        expected.append(((frame - true).square().mean() / (true.var() + 1e-7)).sqrt().item())
+    assert found.yardsticks["extrapolation"]["vrmse"] == pytest.approx(sum(expected) / 5, rel=1e-4)
+    monkeypatch.setattr("overtone.train.validate.yardsticks", None)
+    assert measure(model).yardsticks is found.yardsticks
+
+
+def test_without_rollouts_yardsticks_have_none_and_one_frame_is_enough_for_one(waves):
+    found = validator(waves, batch=2, rollout_steps=0)(Persistence()).yardsticks
+    assert {name: errors["rollout"] for name, errors in found.items()} == {
+        "persistence": None,
+        "extrapolation": None,
+    }
+    config = ValidConfig(windows=5, batch=2)
+    short = Validator(WellFolder(waves, "valid", 1, 1), None, config, ALONE)
+    model = Persistence()
+    model.context = 1
+    assert [*short(model).yardsticks] == ["persistence"]

@@ -122,11 +122,6 @@ class Baseline(Model):
                 f"{self.context} frames into channels. Give more, or build it with "
                 f"context={window.num_frames}"
             )
-        if window.domain.boundaries != self.domain.boundaries:
-            raise DomainError(
-                f"the window has the boundaries {_plain(window.domain)}, '{self.name}' was built "
-                f"for {_plain(self.domain)}; build it for the window's domain"
-            )
         return window
 
 
@@ -161,7 +156,3 @@ class Network(Baseline):
         if self.checkpointing and torch.is_grad_enabled():
             return checkpoint(block, x, use_reentrant=False)
         return block(x)
-
-
-def _plain(domain: Domain) -> list[list[str]]:
-    return [[str(side) for side in sides] for sides in domain.boundaries]

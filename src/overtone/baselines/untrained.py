@@ -26,11 +26,13 @@ import torch
 from torch import Tensor
 
 from overtone.baselines.base import Baseline, Sizes
-from overtone.domain import Domain, Window
+from overtone.baselines.registry import create
+from overtone.domain import Domain, PerAxis, Window
 from overtone.errors import DomainError, OvertoneError
 from overtone.grid import PatchGrid
 from overtone.normalize import Statistics, statistics
 from overtone.ops.spectral import resample
+from overtone.schedules import Patch
 from overtone.solvers import SYSTEMS
 from overtone.solvers.spectral import SpectralSystem
 
@@ -84,6 +86,35 @@ class Extrapolation(Baseline):
         stats = statistics(window.fields, causal=False).last()
         before, last = window.fields[:, -2:-1], window.fields[:, -1:]
         return stats.change_between(before, last), stats
+
+
+YARDSTICKS = {"persistence": 1, "extrapolation": 2}
+"""What is measured beside every model, and how many frames each needs."""
+
+
+class Yardstick:
+    """Persistence or extrapolation on any domain: it has learned no dt, extent or boundary.
+
+    Args:
+        name: one of `YARDSTICKS`.
+        domain: of the data; it is told, and no more.
+    """
+
+    patches: tuple[Patch, ...] = (1,)
+    num_parameters = 0
+
+    def __init__(self, name: str, domain: Domain):
+        self.name, self.domain, self.context = name, domain, YARDSTICKS[name]
+
+    def __call__(self, window: Window, patch: PerAxis = 1, shift: PerAxis = 0) -> Tensor:
+        """The next frame, `(B, C, *space)`."""
+        model = create(self.name, domain=window.domain, context=self.context)
+        return model(window, check_finite=False)
+
+
+def yardsticks(domain: Domain, frames: int) -> list[Yardstick]:
+    """Those that a number of frames is enough for."""
+    return [Yardstick(name, domain) for name, needed in YARDSTICKS.items() if needed <= frames]
 
 
 class CoarseSolver(Baseline):

@@ -33,6 +33,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app)
+for group in (app, data_app):
+    group.rich_markup_mode = None  # in a help text, overtone[slurm] is a name and no markup
 for command in (train, evaluate, report, rollout, diagnose, theory):
     app.command()(command)
 

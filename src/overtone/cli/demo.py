@@ -9,6 +9,7 @@ OUT/rollout.png                                                              all
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import torch
@@ -81,7 +82,7 @@ def run(out: Path, *, steps: int, flows: int, seed: int) -> None:
         command=command,
     )
     picture = _draw(results, samples, folder.file(PICTURE))
-    _tell(console, out / PAGE, picture, f"{data} --start {start} --steps {steps}")
+    _tell(console, out / PAGE, picture, f"{shlex.quote(str(data))} --start {start} --steps {steps}")
 
 
 def packaged(name: str) -> Candidate:

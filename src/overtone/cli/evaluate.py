@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from overtone.errors import PARTIAL, DataError, OvertoneError
+from overtone.files import typed
 from overtone.guard.folders import claim
 from overtone.guard.limits import require_writable, require_writable_file
 from overtone.guard.names import shown_lines
@@ -24,7 +26,13 @@ if TYPE_CHECKING:
     from overtone.evaluate import Candidate, Reading
     from overtone.evaluate.results import Results, Samples
 
-Model = Annotated[str, typer.Argument(help="A model's or a training run's folder, [NAME=]PATH.")]
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="A model's or a training run's folder, [NAME=]PATH, the name of a packaged model, or "
+        "persistence or extrapolation."
+    ),
+]
 Data = Annotated[str, typer.Argument(help="A Well folder, a folder of HDF5 files or one file.")]
 Steps = Annotated[int, typer.Option(min=1, help="Length of the rollouts.")]
 Split = Annotated[str, typer.Option(help="The split to start from.")]
@@ -50,7 +58,7 @@ def evaluate(
     model: Model,
     data: Data,
     models: Annotated[
-        list[str] | None, typer.Option("--model", help="A further model, [NAME=]PATH; repeatable.")
+        list[str] | None, typer.Option("--model", help="A further model, as the first; repeatable.")
     ] = None,
     schedule: Annotated[
         list[str] | None, typer.Option(help="E.g. 16 or 4-8-16+shift; repeatable.")
@@ -70,15 +78,10 @@ def evaluate(
     report: Annotated[bool, typer.Option(help="Draw figures and write report.html.")] = True,
 ) -> None:
     """Measure models on a dataset: errors, spectra, grid artifacts, physics and cost."""
-    candidates = [_load(text, allow_untrained) for text in (model, *(models or []))]
-    reading: Reading = {
-        "split": split,
-        "start": start,
-        "trajectories": trajectories,
-        "stride": candidates[0].trained_on("stride") if stride is None else stride,
-        "coarsen": _coarsen(coarsen, candidates[0]),
-    }
-    told = {**reading, "steps": steps, "windows": windows}
+    texts, how = (model, *(models or [])), {"stride": stride, "coarsen": coarsen}
+    candidates, reading = _load(texts, data, split=split, allow_untrained=allow_untrained, **how)
+    reading |= {"start": start, "trajectories": trajectories}
+    told = {**reading, "steps": steps, "windows": windows, "seed": seed, "out": typed(out)}
     evaluate_into(
         out,
         candidates,
@@ -91,7 +94,7 @@ def evaluate(
         windows=windows,
         seed=seed,
         device=device,
-        command=_command(candidates, data, schedule, told),
+        command=_command(texts, data, schedule, told, allow_untrained),
         **reading,
     )
 
@@ -126,6 +129,7 @@ def evaluate_into(
     from overtone.evaluate.results import KIND, RESULTS, SAMPLES, require_results
     from overtone.report.html import PAGE, fill_report
     from overtone.report.tables import results_table
+    from overtone.report.verdict import verdict
 
     def note(text: str) -> None:
         if notes:
@@ -138,6 +142,8 @@ def evaluate_into(
     require_writable(out)
     with one_bar("reading", console) as tick:
         results, samples = measure(candidates, data, progress=tick, note=note, **options)
+    for line in verdict(results):
+        console.print(Text(shown_lines(line)), soft_wrap=True)
     console.print(results_table(results))
     first = not (out / RESULTS).exists()
     for drawn in [False, True] if first and report else [report]:
@@ -147,9 +153,18 @@ def evaluate_into(
             if drawn:
                 with console.status("drawing the report", spinner="line"):
                     fill_report(place, results, samples, curves=curves)
-    written = [out / name for name in written]
-    console.print(Text(shown_lines(f"wrote {', '.join(map(str, written))}")), soft_wrap=True)
+    _announce(console, out, written, "gif" if report else "none")
     return results, samples
+
+
+def _announce(console: Console, out: Path, written: Sequence[str], kind: str) -> None:
+    """Say which files there are now, the animation of a kind among them."""
+    from overtone.report.html import MOVING
+
+    said = f"wrote {', '.join(str(out / name) for name in written)}"
+    if (out / f"{MOVING}.{kind}").exists():
+        said += f" and the animation {out / f'{MOVING}.{kind}'}, which is in the report, too"
+    console.print(Text(shown_lines(said)), soft_wrap=True)
 
 
 def rollout(
@@ -179,7 +194,9 @@ def rollout(
 
     chosen = parse_schedule(schedule)
     require_writable(out.parent)
-    candidate = _load(model, allow_untrained)
+    how = {"split": split, "stride": stride, "coarsen": coarsen}
+    (candidate,), reading = _load((model,), data, allow_untrained=allow_untrained, **how)
+    reading |= {"start": start, "trajectories": trajectories}
     console = Terminal()
     with one_bar(f"{candidate.name}: {chosen}", console) as tick:
         written = write_predictions(
@@ -192,15 +209,12 @@ def rollout(
             device=device,
             overwrite=overwrite,
             progress=tick,
-            split=split,
-            start=start,
-            trajectories=trajectories,
-            stride=candidate.trained_on("stride") if stride is None else stride,
-            coarsen=_coarsen(coarsen, candidate),
+            **reading,
         )
     for note in written.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    console.print(f"wrote {out}; next: overtone data check {out}", soft_wrap=True)
+    following = shlex.join(["overtone", "data", "check", str(out)])
+    console.print(f"wrote {out}; next: {following}", soft_wrap=True)
     if not written.complete:
         raise typer.Exit(PARTIAL)
 
@@ -256,20 +270,65 @@ def theory(
     console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
 
 
-def _load(text: str, allow_untrained: bool) -> Candidate:
-    """A model from `path` or `name=path`, which may be asked for other patches or not."""
-    from overtone.evaluate import load_candidate
+def _load(
+    texts: Sequence[str],
+    data: str,
+    *,
+    split: str,
+    stride: int | None,
+    coarsen: str | None,
+    allow_untrained: bool,
+) -> tuple[list[Candidate], Reading]:
+    """Models from `path` or `name=path`, and how to read data for them.
 
+    What needs no training is built for the domain of the first model, or else of the data.
+
+    Args:
+        texts: one for each model.
+        data: as for `WellFolder`.
+        split: of the data.
+        stride, coarsen: as given; as the first model was trained if None.
+        allow_untrained: whether they may be asked for other patches than they know.
+    """
+    from overtone.baselines.registry import create
+    from overtone.baselines.untrained import YARDSTICKS
+    from overtone.data import WellFolder
+    from overtone.evaluate import Candidate, Reading, load_candidate
+
+    wanted = [_named(text) for text in texts]
+    untrained = [path in YARDSTICKS and not Path(path).exists() for _, path in wanted]
+    pairs = list(zip(wanted, untrained, strict=True))
+    trained = [
+        load_candidate(path, name, allow_untrained=allow_untrained)
+        for (name, path), bare in pairs
+        if not bare
+    ]
+    how: dict[str, Any] = {"stride": stride or 1, "coarsen": _cells(coarsen or "1", "coarsen")}
+    if trained:
+        how["stride"] = trained[0].trained_on("stride") if stride is None else stride
+        how["coarsen"] = trained[0].trained_on("coarsen") if coarsen is None else how["coarsen"]
+        domain = trained[0].model.domain
+    else:
+        with closing(WellFolder(data, split, **how)) as folder:
+            domain = folder.domain
+    left = iter(trained)
+    candidates = [
+        Candidate(name or path, create(path, domain=domain, context=YARDSTICKS[path]))
+        if bare
+        else next(left)
+        for (name, path), bare in pairs
+    ]
+    return candidates, Reading(split=split, **how)
+
+
+def _named(text: str) -> tuple[str | None, str]:
+    """The name, if one is given, and the path of `path` or `name=path`."""
     name, equals, path = text.partition("=")
     if not equals or Path(text).exists():
-        name, path = "", text
-    elif not name or not path:
+        return None, text
+    if not name or not path:
         raise OvertoneError(f"model is {text!r}; expected PATH or NAME=PATH")
-    return load_candidate(path, name or None, allow_untrained=allow_untrained)
-
-
-def _coarsen(text: str | None, candidate: Candidate) -> int | tuple[int, ...]:
-    return candidate.trained_on("coarsen") if text is None else _cells(text, "coarsen")
+    return name, path
 
 
 def _cells(text: str, name: str) -> int | tuple[int, ...]:
@@ -282,21 +341,28 @@ def _cells(text: str, name: str) -> int | tuple[int, ...]:
 
 
 def _command(
-    candidates: Sequence[Candidate],
+    models: Sequence[str],
     data: str,
     schedules: Sequence[str] | None,
     options: Mapping[str, object],
+    allow_untrained: bool,
 ) -> str:
-    """What was asked for, with names in place of this machine's folders."""
-    first, *others = (candidate.name for candidate in candidates)
-    words = ["overtone", "evaluate", first, Path(data).resolve().name]
-    words += [word for name in others for word in ("--model", name)]
+    """What was asked for, as it can be pasted into a shell in the same folder."""
+    first, *others = (_pasted(text) for text in models)
+    words = ["overtone", "evaluate", first, _pasted(data)]
+    words += [word for text in others for word in ("--model", text)]
     words += [word for schedule in schedules or () for word in ("--schedule", schedule)]
-    words += ["--allow-untrained"] * candidates[0].allow_untrained
     for name, value in options.items():
         text = "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
         words += [] if value is None else [f"--{name}", text]
+    words += ["--allow-untrained"] * allow_untrained
     return shlex.join(words)
+
+
+def _pasted(text: str) -> str:
+    """A path, with a name before it or not, as it can be typed here; what is no path stays."""
+    name, path = _named(text)
+    return (f"{name}=" if name else "") + (typed(path) if Path(path).exists() else path)
 
 
 def report(
@@ -315,6 +381,7 @@ def report(
     """Draw the figures, the animation and report.html from an evaluation's results.json."""
     from overtone.evaluate.results import Results, Samples
     from overtone.report import write_report
+    from overtone.report.verdict import verdict
 
     if not (results_dir / "results.json").is_file():
         raise DataError(
@@ -329,4 +396,6 @@ def report(
     if samples is None:
         console.print("no samples.safetensors: the report has no pictures of fields")
     page = write_report(results, samples, out or results_dir, curves=runs, animation=animate)
-    console.print(f"wrote {page}", soft_wrap=True)
+    for line in verdict(results):
+        console.print(line, soft_wrap=True)
+    _announce(console, page.parent, [page.name], animate)

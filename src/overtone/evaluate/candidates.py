@@ -11,12 +11,15 @@ from typing import Any, Protocol
 
 from torch import nn
 
+from overtone.baselines.base import Baseline
+from overtone.baselines.untrained import Yardstick
 from overtone.domain import Domain, is_int, per_axis
 from overtone.errors import DomainError, OvertoneError, PatchError
+from overtone.files import typed
 from overtone.grid import PatchGrid
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
-from overtone.models.storage import load_with_config
+from overtone.models.storage import find_model, load_with_config
 from overtone.rollout import Stepper
 from overtone.schedules import (
     Constant,
@@ -78,6 +81,8 @@ class Candidate:
         """What it was built from, with its kind."""
         if isinstance(self.model, Model):
             return {"kind": self.model.kind, **self.model.config}
+        if isinstance(self.model, Yardstick):
+            return {"kind": Baseline.kind, "name": self.model.name}
         return {"kind": type(self.model).__name__}
 
     def trained_on(self, what: str) -> Any:
@@ -163,8 +168,20 @@ def load_candidate(
     full = Path(path).resolve()
     own = full.parent.name if full.name in ("best", "last") else full.name
     training = config.get("training")
-    training = training if isinstance(training, Mapping) else {}
-    return Candidate(name or own, model, training, allow_untrained)
+    about = dict(training) if isinstance(training, Mapping) else {}
+    return Candidate(name or own, model, about | _course(find_model(path)), allow_untrained)
+
+
+def _course(folder: Path) -> dict[str, Any]:
+    """How the validations of a training went, and how to go on with it, where that is known."""
+    from overtone.train.journal import METRICS, history, longer_run
+
+    run = folder.parent if folder.name in ("best", "last") else folder
+    if not (run / METRICS).is_file():
+        return {}
+    found: dict[str, Any] = {"history": history(run / METRICS)}
+    command = longer_run(Path(typed(run)))
+    return found | ({"longer": command} if command else {})
 
 
 def as_candidates(

@@ -17,7 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    WithJsonSchema,
+    model_serializer,
+    model_validator,
+)
 from torch import Tensor
 
 from overtone.domain import Domain
@@ -209,6 +217,8 @@ class Run(Record):
         axis_spectra: those of each field along each axis, at the middle step.
         physics: name of a law -> at each step, how far the prediction's value of it is from the
             truth's, relative to the truth's own; 0 is as the truth.
+        margins: name of a yardstick -> at each step, VRMSE less that of the yardstick on the same
+            trajectory; below 0 is better than it. Infinite with a trajectory that blew up.
         tokens: of all steps of one sample.
         flops: of all steps of one sample.
         seconds: measured, of all steps of one sample.
@@ -227,10 +237,15 @@ class Run(Record):
     spectra: tuple[ResidualSpectrum, ...]
     axis_spectra: tuple[AxisSpectrum, ...] = ()
     physics: dict[str, tuple[Estimate, ...]]
+    margins: dict[str, tuple[Estimate, ...]] = {}
     tokens: int
     flops: int
     seconds: Number
     blow_up: int | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_it_was_read(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without_empty(dump(self), "margins")
 
     @model_validator(mode="before")
     @classmethod
@@ -246,6 +261,11 @@ class Run(Record):
                and "seams" in p]  # fmt: skip
         kept = [{k: v for k, v in part.items() if k != "seams"} for part in parts]
         return values | ({"harmonics": kept} if parts else {}) | ({"seams": own[0]} if own else {})
+
+
+def _without_empty(content: dict[str, Any], later: str) -> dict[str, Any]:
+    """Plain data less an entry that older versions lack, so that their files stay what they are."""
+    return {name: value for name, value in content.items() if value or name != later}
 
 
 def _patch(values: dict[str, Any]) -> Patch:
@@ -273,6 +293,11 @@ class ModelResult(Record):
     next_step: tuple[NextStep, ...]
     runs: tuple[Run, ...]
 
+    @property
+    def patched(self) -> bool:
+        """Whether it has patches; if not, its schedule and its tokens say nothing."""
+        return self.config.get("kind") != "baseline" or "patch" in self.config
+
 
 class Data(Record):
     """What the models were evaluated on.
@@ -295,7 +320,18 @@ class Data(Record):
 
 
 class Results(Record):
-    """The whole of `results.json`."""
+    """The whole of `results.json`.
+
+    Attributes:
+        format: of the file.
+        command: how to make it again.
+        seed: of the bootstrap.
+        machine: what times depend on.
+        data: what the models were evaluated on.
+        steps: length of the rollouts.
+        models: what was asked for.
+        yardsticks: what needs no training, see `evaluate/yardsticks.py`; older files have none.
+    """
 
     format: Literal["overtone-results-1"] = FORMAT
     command: str
@@ -304,6 +340,11 @@ class Results(Record):
     data: Data
     steps: int
     models: tuple[ModelResult, ...]
+    yardsticks: tuple[ModelResult, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _as_it_was_read(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without_empty(dump(self), "yardsticks")
 
     def save(self, path: str | Path, *, compact: bool = False) -> None:
         """Write JSON; the file is complete or absent.

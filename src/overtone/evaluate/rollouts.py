@@ -7,7 +7,7 @@ up leaves the batch, the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -36,11 +36,12 @@ def roll_out(
     *,
     steps: int,
     patches: Sequence[Patch],
+    yardsticks: Mapping[str, Tensor],
     batch: int,
     seed: int,
     device: str,
     tick: Callable[[], None],
-) -> tuple[Run, Tensor]:
+) -> tuple[Run, Tensor, Tensor]:
     """Measure one schedule.
 
     Args:
@@ -49,14 +50,15 @@ def roll_out(
         truth: where to start, and what to compare with.
         steps: length of the rollouts.
         patches: whose artifacts to look for.
+        yardsticks: name -> errors `(N, steps)` of what to compare with.
         batch: trajectories that are predicted at once.
         seed: of the bootstrap.
         device: where to compute.
         tick: called after each step of each batch.
 
     Returns:
-        What was measured, and the first trajectory's frames at `sample_steps`,
-        `(S, C, *space)`, NaN from a blow-up on.
+        What was measured; the first trajectory's frames at `sample_steps`, `(S, C, *space)`, NaN
+        from a blow-up on; and the errors of each trajectory, `(N, steps)`.
     """
     domain = truth.domain
     tally = Tally(domain, len(truth), steps, patches, seed=seed)
@@ -81,7 +83,9 @@ def roll_out(
                 samples[kept.index(step)] = frame[rows.index(0)]
             tick()
         tally.close(rows)
-    return _summary(candidate, schedule, truth, tally, steps), samples
+    margins = {name: tally.margins(errors) for name, errors in yardsticks.items()}
+    run = _summary(candidate, schedule, truth, tally, steps)
+    return run.model_copy(update={"margins": margins}), samples, tally.errors
 
 
 class _Flight:

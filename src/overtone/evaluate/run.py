@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar, Unpack
 import torch
 from torch import Tensor
 
+from overtone.baselines.untrained import yardsticks
 from overtone.domain import Domain
 from overtone.evaluate.candidates import (
     Candidate,
@@ -35,7 +36,7 @@ from overtone.files import fingerprint
 from overtone.guard.names import shown_lines
 from overtone.metrics.pointwise import epsilon_share
 from overtone.progress import Tick
-from overtone.schedules import Patch, Schedule
+from overtone.schedules import Constant, Patch, Schedule
 from overtone.version import machine
 
 
@@ -77,7 +78,7 @@ def evaluate(
     note: Note | None = None,
     **reading: Unpack[Reading],
 ) -> Evaluation:
-    """Evaluate models on a split of a dataset.
+    """Evaluate models on a split of a dataset, and what needs no training beside them.
 
     Args:
         models: one, or several by name, or as candidates, which also tell about their training.
@@ -112,11 +113,12 @@ def evaluate(
         plans = [choose_schedules(c, schedules, truth.domain, steps, note) for c in candidates]
         work.expect(plans)
         data_part = _describe(truth, work)
+        bare = work.measure_yardsticks(workers)
         results, predictions = [], {}
         measured = work.measure(candidates, plans, workers)
         for candidate, (singles, *runs) in zip(candidates, measured, strict=True):
-            results.append(_result(candidate, singles, [run for run, _ in runs]))
-            for run, frames in runs:
+            results.append(_result(candidate, singles, [run for run, *_ in runs]))
+            for run, frames, _ in runs:
                 # Of models that differ in their seed alone the first is drawn.
                 predictions.setdefault((candidate.name, run.schedule), frames)
         samples = Samples(truth.domain, sample_steps(steps), true_frames, predictions)
@@ -129,6 +131,7 @@ def evaluate(
         data=data_part,
         steps=steps,
         models=tuple(results),
+        yardsticks=tuple(bare),
     )
     return Evaluation(content, samples)
 
@@ -146,17 +149,22 @@ class _Work:
     progress: Tick | None
     done: int = 0
     total: int = 0
-    patches: tuple[Patch, ...] = ()
+    to_beat: dict[str, Tensor] = field(default_factory=dict)
     stopped: bool = False
     lock: Any = field(default_factory=Lock)
 
     def expect(self, plans: Sequence[tuple[Schedule, ...]]) -> None:
-        """Count the work and the patches of all plans."""
+        """Count the work of all plans; yardsticks have one each."""
         rollouts = sum(1 for _ in self.truth.batches(self.batch)) * self.steps
         singles = num_batches(self.truth, self.windows, self.batch)
-        self.total = sum(singles + len(plan) * rollouts for plan in plans)
-        used = [patch for plan in plans for s in plan for patch in used_patches(s, self.steps)]
-        self.patches = tuple(dict.fromkeys(used))
+        counts = [len(plan) for plan in plans] + [1] * len(self._bare)
+        self.total = sum(singles + count * rollouts for count in counts)
+
+    @property
+    def _bare(self) -> list[Candidate]:
+        """What needs no training, as far as there are frames before the first prediction."""
+        found = yardsticks(self.truth.domain, self.truth.first)
+        return [Candidate(model.name, model) for model in found]
 
     def tell(self, what: str, work: int = 0) -> None:
         """Report that some more is done."""
@@ -171,11 +179,23 @@ class _Work:
         """Make all parts that are under way give up."""
         self.stopped = True
 
+    def measure_yardsticks(self, workers: int) -> list[ModelResult]:
+        """What needs no training; its errors are kept, and all that follows is compared with it."""
+        candidates, results = self._bare, []
+        plans: list[tuple[Schedule, ...]] = [(Constant(1),)] * len(candidates)
+        measured = self.measure(candidates, plans, workers)
+        for candidate, (singles, (run, _, errors)) in zip(candidates, measured, strict=True):
+            self.to_beat[candidate.name] = errors
+            results.append(_result(candidate, singles, [run]))
+        return results
+
     def measure(
         self, candidates: Sequence[Candidate], plans: Sequence[tuple[Schedule, ...]], workers: int
     ) -> list[list[Any]]:
-        """For each candidate its next steps, and then run and frames of each schedule."""
+        """For each candidate its next steps, and then what `roll_out` gives for each schedule."""
         options: dict[str, Any] = {"batch": self.batch, "seed": self.seed, "device": self.device}
+        used = [patch for plan in plans for s in plan for patch in used_patches(s, self.steps)]
+        of_all = {"patches": tuple(dict.fromkeys(used)), "yardsticks": dict(self.to_beat)}
 
         def one(part: tuple[Candidate, Schedule | tuple[Patch, ...]]) -> Any:
             candidate, task = part
@@ -185,8 +205,7 @@ class _Work:
             if single:
                 shared |= {"patches": task, "windows": self.windows}
                 return next_steps(candidate, self.truth, **shared)
-            shared |= {"steps": self.steps, "patches": self.patches}
-            return roll_out(candidate, task, self.truth, **shared)
+            return roll_out(candidate, task, self.truth, steps=self.steps, **shared, **of_all)
 
         for candidate in candidates:
             candidate.prepare(self.device)

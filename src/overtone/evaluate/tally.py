@@ -140,9 +140,25 @@ class Tally:
     @property
     def vrmse(self) -> tuple[Estimate, ...]:
         """At each step, mean over fields, up to the last step that any trajectory reached."""
-        errors = self._errors.mean(dim=2)
+        errors = self.errors
         reached = int((~errors.isnan()).any(dim=0).sum())
         return estimates(errors[:, :reached], seed=self.seed) if reached else ()
+
+    @property
+    def errors(self) -> Tensor:
+        """VRMSE `(N, steps)` of each trajectory, mean over fields; NaN from a blow-up on."""
+        return self._errors.mean(dim=2)
+
+    def margins(self, other: Tensor) -> tuple[Estimate, ...]:
+        """VRMSE at each step less that of another model on the same trajectories.
+
+        A trajectory that blew up is worse than any that did not.
+
+        Args:
+            other: its `errors`; where it has none, nothing can be said.
+        """
+        own = self.errors.nan_to_num(nan=torch.inf, posinf=torch.inf)
+        return estimates(own - other, seed=self.seed)
 
     def vrmse_up_to(self, steps: int) -> Estimate:
         """Mean over fields and the first steps."""

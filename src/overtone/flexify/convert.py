@@ -15,13 +15,20 @@ from torch import nn
 
 from overtone.domain import BoundarySpec, Domain, entries, is_int, per_axis
 from overtone.errors import OvertoneError, PatchError, require_one_of
-from overtone.flexify.layers import RowOrder, WriteRows, read_patches, write_patches
+from overtone.flexify.layers import (
+    RowOrder,
+    WriteRows,
+    read_patches,
+    write_patches,
+    write_shuffled,
+)
 from overtone.flexify.modules import (
     Attachment,
     Computation,
     attach,
     find_decoder,
     find_encoder,
+    find_shuffle,
     require_attachable,
 )
 from overtone.flexify.patching import (
@@ -31,8 +38,8 @@ from overtone.flexify.patching import (
     find_patchings,
     require_makeable,
 )
-from overtone.flexify.positions import find_positions, find_tables, grid_of
-from overtone.flexify.sizes import find_sizes, stored_grid
+from overtone.flexify.positions import find_masks, find_positions, find_tables, grid_of
+from overtone.flexify.sizes import StoredPatch, find_sizes, stored_grid
 from overtone.models.base import short_patch
 from overtone.models.tokenizers import DecoderRule
 from overtone.models.tokenizers.convolution import DECODER_RULES
@@ -63,8 +70,9 @@ def flexify(
     Args:
         model: any module whose patches are made by one convolution with stride = kernel.
         encoder: name of that convolution.
-        decoder: name of the `ConvTranspose`, or of the `Linear` that gives each token its patch;
-            `None` for models that decode by queries.
+        decoder: name of the `ConvTranspose`, of the `Linear` that gives each token its patch, or
+            of the `Conv2d` that a `PixelShuffle` follows (or of the `Sequential` of both); `None`
+            for models that decode by queries.
         patches: what it will be run at, each one int or one for each axis.
         mode: `"ckm"` resizes the kernels to the patch; `"csm"` keeps them and changes the stride,
             for patches up to the kernel.
@@ -84,7 +92,11 @@ def flexify(
     conv = find_encoder(model, encoder)
     base: tuple[int, ...] = tuple(conv.kernel_size)
     computations: dict[str, Computation] = {encoder: read_patches}
-    if decoder is not None:
+    shuffle: dict[str, Any] = {}
+    if decoder is not None and (pair := find_shuffle(model, decoder, base)):
+        computations[pair[0]] = write_shuffled
+        shuffle[f"{pair[1]}.upscale_factor"] = StoredPatch()
+    elif decoder is not None:
         module = find_decoder(model, decoder, base)
         computations[decoder] = _computation(module, decoder, decoder_axes, base)
 
@@ -96,9 +108,21 @@ def flexify(
     positions = search(grid=tokens)
     tokens = tokens or _grid_of_embeddings(grid_of(positions, model, len(base)))
     patching = _patching(base, patches, mode, rule, boundaries, tokens)
-    sizes = find_sizes(model, follow or {}, base=base, grid=tokens)
+    if shuffle:
+        _require_square(patching.patches)
+    patching.masks = find_masks(model)
+    sizes = find_sizes(model, follow or {}, base=base, grid=tokens) | shuffle
     _attach(model, patching, computations, positions | find_tables(model, tokens) | sizes)
     return model
+
+
+def _require_square(patches: tuple[tuple[int, ...], ...]) -> None:
+    for patch in patches:
+        if len(set(patch)) > 1:
+            raise PatchError(
+                f"patch {patch} is not square, and a PixelShuffle makes square patches alone; give "
+                "patches of one int"
+            )
 
 
 def _computation(

@@ -3,7 +3,8 @@
 Encoders are convolutions with stride = kernel. Decoders are transposed convolutions of that kind,
 or a `Linear` that gives each token all values of its patch. That one is a transposed convolution
 too, whose kernel is written in rows; only the order of the rows differs between models, and that
-is what `RowOrder` is told.
+is what `RowOrder` is told. A convolution whose channels a `PixelShuffle` lays out as cells is a
+`Linear` of a token, or of its neighbourhood, whose order of rows is known.
 
 - CKM: the kernel is resized to the patch, as in `tokenizers/modulation.py`.
 - CSM: the kernel stays, the stride is the patch. The input is padded (encoder) or the tokens are
@@ -86,6 +87,24 @@ class WriteRows:
         # Class and register tokens have no place in the field; whoever reads patches drops them.
         rows = F.pad(rows, (0, 0, prefix, 0))
         return rows.reshape(*x.shape[:-1], rows.shape[-1])
+
+
+def write_shuffled(conv: nn.Conv2d, x: Tensor, patching: Patching) -> Tensor:
+    """The decoder before a `PixelShuffle`: `(B, D, *tokens)` to `(B, C * cells, *tokens)`."""
+    order = RowOrder(("c", "p1", "p2"))
+    kernel = order.kernel(conv.weight.flatten(1), patching.base)  # (D * taps, C, *base)
+    bias = None if conv.bias is None else order.kernel(conv.bias[:, None], patching.base)
+    reach = tuple(size // 2 for size in conv.kernel_size)
+    if patching.mode == "ckm":
+        rows = order.rows(resized_kernel(kernel, patching.patch, patching.rule))
+        if bias is not None:
+            bias = order.rows(interpolate(bias, patching.patch))[:, 0]
+        return F.conv2d(x, rows.unflatten(1, conv.weight.shape[1:]), bias, padding=reach)
+    around = F.unfold(x, conv.kernel_size, padding=reach).unflatten(2, x.shape[2:])
+    field = _write(around, kernel, None, patching)
+    if bias is not None:
+        field = field + _mean_of_taps(bias, patching).repeat(1, 1, *x.shape[2:])
+    return F.pixel_unshuffle(field, patching.patch[0])
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,10 @@ def find_encoder(model: nn.Module, name: str) -> Any:
 
 
 def find_decoder(model: nn.Module, name: str, base: tuple[int, ...]) -> Any:
-    """The transposed convolution or `Linear` of a name that makes patches of the base size."""
+    """The transposed convolution or `Linear` of a name that makes patches of the base size.
+
+    A convolution is none of them; see `find_shuffle`.
+    """
     module = _named(model, name, "decoder")
     if isinstance(module, nn.Linear):
         if module.out_features % math.prod(base):
@@ -59,8 +62,9 @@ def find_decoder(model: nn.Module, name: str, base: tuple[int, ...]) -> Any:
         return module
     if not isinstance(module, ConvTranspose):
         raise OvertoneError(
-            f"decoder '{name}' is a {type(module).__name__}; expected a ConvTranspose, or a Linear "
-            f"that gives each token its patch; None for a model that decodes by queries. "
+            f"decoder '{name}' is a {type(module).__name__}; expected a ConvTranspose, a Linear "
+            "that gives each token its patch, or a Conv2d that a PixelShuffle follows; None for a "
+            f"model that decodes by queries. "
             f"{describe_candidates(model)}"
         )
     _require_patches(module, name, "decoder", model)
@@ -73,6 +77,54 @@ def find_decoder(model: nn.Module, name: str, base: tuple[int, ...]) -> Any:
     return module
 
 
+def find_shuffle(model: nn.Module, name: str, base: tuple[int, ...]) -> tuple[str, str] | None:
+    """Names of a convolution and of the `PixelShuffle` behind it, if a name stands for such a pair.
+
+    The name may be that of the convolution, or of a `Sequential` that holds both.
+    """
+    module = _named(model, name, "decoder")
+    if isinstance(module, nn.Sequential):
+        place, first = (
+            module,
+            next((k for k, m in module._modules.items() if isinstance(m, nn.Conv2d)), None),
+        )
+        prefix = f"{name}."
+    else:
+        owner, _, first = name.rpartition(".")
+        place, prefix = model.get_submodule(owner), f"{owner}." if owner else ""
+    if first is None or not isinstance(place._modules[first], nn.Conv2d):
+        return None
+    behind = [*place._modules.items()][list(place._modules).index(first) + 1 :]
+    found = next((key for key, m in behind if isinstance(m, nn.PixelShuffle)), None)
+    if found is None:
+        return None
+    _require_shuffled(place._modules[first], place._modules[found], prefix + first, base)
+    return prefix + first, prefix + found
+
+
+def _require_shuffled(conv: Any, shuffle: Any, name: str, base: tuple[int, ...]) -> None:
+    factor, kernel = shuffle.upscale_factor, tuple(conv.kernel_size)
+    if base != (factor, factor):
+        raise PatchError(
+            f"decoder '{name}' and its PixelShuffle make patches of {factor} x {factor} cells, the "
+            f"encoder reads {base}: the output lies on another grid than the input, or tokens are "
+            "merged in between, as in a Swin, which has no one patch. Only a decoder that undoes "
+            "the encoder's patch can follow it"
+        )
+    padding = conv.padding if conv.padding in ("same", "valid") else tuple(conv.padding)
+    same = tuple(size // 2 for size in kernel)
+    kept = padding == "same" or padding == same or (padding == "valid" and not any(same))
+    plain = (tuple(conv.stride), tuple(conv.dilation), conv.groups) == ((1, 1), (1, 1), 1)
+    zeros = conv.padding_mode == "zeros" or not any(same)
+    if not (kept and plain and zeros and all(size % 2 for size in kernel)):
+        raise PatchError(
+            f"decoder '{name}' has kernel {kernel}, stride {tuple(conv.stride)}, padding "
+            f"{conv.padding} ({conv.padding_mode}), dilation {tuple(conv.dilation)} and "
+            f"{conv.groups} groups; before a PixelShuffle only a convolution that keeps the token "
+            "grid can follow the patch: an odd kernel, stride 1, padding of zeros by half of it"
+        )
+
+
 def describe_candidates(model: nn.Module) -> str:
     """The layers of a model that could be meant, in words."""
     convs: list[tuple[str, Any]]
@@ -82,6 +134,13 @@ def describe_candidates(model: nn.Module) -> str:
     encoders = [_describe(n, m) for n, m in patching if isinstance(m, Conv)]
     decoders = [_describe(n, m) for n, m in patching if isinstance(m, ConvTranspose)]
     kernels = {math.prod(m.kernel_size) for _, m in patching if isinstance(m, Conv)}
+    if any(isinstance(module, nn.PixelShuffle) for module in model.modules()):
+        plain: list[tuple[str, Any]]
+        plain = [(n, m) for n, m in model.named_modules() if isinstance(m, nn.Conv2d)]
+        decoders += [
+            _describe(n, m) for n, m in plain if any(m.out_channels % k == 0 for k in kernels)
+            and (n, m) not in patching
+        ]  # fmt: skip
     decoders += [
         f"'{n}' (Linear, {m.out_features} values)"
         for n, m in model.named_modules()

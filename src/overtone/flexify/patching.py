@@ -10,6 +10,7 @@ would disturb each other: give each a copy.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Literal, TypeVar
 from torch import nn
 
 from overtone.domain import per_axis
-from overtone.errors import PatchError
+from overtone.errors import OvertoneError, PatchError
 from overtone.models.base import short_patch
 from overtone.models.tokenizers import DecoderRule
 
@@ -44,6 +45,7 @@ class Patching:
         grid: tokens along each axis that the embeddings were learned on, if known.
         patch: the one in use.
         cells: the grid that the encoder last saw at this patch.
+        masks: names of what the model keeps for one token grid, and can't follow the patch.
     """
 
     base: tuple[int, ...]
@@ -54,6 +56,7 @@ class Patching:
     grid: tuple[int, ...] | None
     patch: tuple[int, ...]
     cells: tuple[int, ...] | None = None
+    masks: tuple[str, ...] = ()
 
     @property
     def ndim(self) -> int:
@@ -93,6 +96,14 @@ class Patching:
                 "the output would lie on another grid; choose a patch that does, or pad the input"
             )
         self.cells = cells
+        if self.masks and self.grid is not None and self.tokens != self.grid:
+            raise PatchError(
+                f"patch {short_patch(self.patch)} makes {self.tokens} tokens of {cells} cells, but "
+                f"'{self.masks[0]}' and other masks of shifted windows, as a Swin keeps them, are "
+                f"for {self.grid} tokens and can't follow. Such a model runs where there are as "
+                f"many tokens: at patch {short_patch(self.base)} on its own grid. Let it make its "
+                "masks in every call, or flexify a model without windows"
+            )
 
     def accept(self, patch: int | Sequence[int], allow_untrained: bool) -> tuple[int, ...]:
         """A patch as one int for each axis, if the layers can make it."""
@@ -134,9 +145,30 @@ def patch(
         for patching, new in zip(patchings, sizes, strict=True):
             patching.patch, patching.cells = new, None
         yield model
+    except (RuntimeError, AssertionError, ValueError) as error:
+        _explain(error, patchings, model)
+        raise
     finally:
         for patching, (old, cells) in zip(patchings, before, strict=True):
             patching.patch, patching.cells = old, cells
+
+
+def _explain(error: Exception, patchings: Sequence[Patching], model: nn.Module) -> None:
+    """Raise what stands behind a mismatch of sizes in a model of windows, if it is one."""
+    (patching, *_) = patchings
+    windowed = any("window_size" in module.__dict__ for module in model.modules())
+    size = re.search(r"size|shape|dimension|resolution|divisible", str(error))
+    if patching.patch == patching.base or isinstance(error, OvertoneError) or not windowed:
+        return
+    if size or isinstance(error, AssertionError):
+        there = "" if patching.cells is None else f" ({patching.tokens} of {patching.cells} cells)"
+        raise PatchError(
+            f"{type(model).__name__} can't work on the tokens of patch "
+            f"{short_patch(patching.patch)}{there}: {str(error) or type(error).__name__}. It has "
+            "attention windows: they, and the merging of tokens between its stages, must divide "
+            f"the token grid as they do at patch {short_patch(patching.base)}. Choose another "
+            "patch, or another grid"
+        ) from error
 
 
 def find_patchings(model: nn.Module) -> list[Patching]:

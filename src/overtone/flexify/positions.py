@@ -38,6 +38,8 @@ from overtone.ops.constants import constant
 from overtone.ops.resize import interpolate
 
 LAYOUTS = ("tokens", "first", "last")
+MASK = "attn_mask"
+"""What Swins call the masks of shifted windows that they keep."""
 CLASS_ROWS = 3
 """Rows for class to token, token to class, and class to class."""
 
@@ -186,6 +188,11 @@ def find_tables(model: nn.Module, grid: tuple[int, ...] | None) -> dict[str, Vie
         prefix = f"{name}." if name else ""
         found |= {prefix + attribute: view for attribute, view in views.items()}
     return found
+
+
+def find_masks(model: nn.Module) -> tuple[str, ...]:
+    """Buffers that hide tokens of shifted windows from each other, made for one token grid."""
+    return tuple(name for name, _ in model.named_buffers() if name.rpartition(".")[2] == MASK)
 
 
 def displacement_matrix(old: int, new: int) -> Tensor:

@@ -122,12 +122,6 @@ class FlexibleStepper(Model):
 
     def accept(self, window: Window, *, check_finite: bool = True) -> Window:
         """Check a window against the model and cut it to the context."""
-        given, own = window.domain, self.domain
-        if (given.fields, given.boundaries) != (own.fields, own.boundaries):
-            raise DomainError(
-                f"the window has fields {given.fields} and boundaries {given.boundaries}, the "
-                f"stepper was made for {own.fields} and {own.boundaries}"
-            )
         if window.num_frames < self.context:
             raise DomainError(
                 f"the window has {window.num_frames} frames; the model reads {self.context}"

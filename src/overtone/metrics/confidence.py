@@ -11,10 +11,16 @@ Values that are not finite:
 - Infinity is a value: the mean is infinite with one, and so are the draws that contain it.
 
 One trajectory tells nothing about others: its interval is a point.
+
+Whether numbers that came one after the other fall (`falls`) is asked of their order alone: in how
+many pairs is the later one not smaller, and how often would a random order have as few such pairs?
+This is Kendall's test for a trend, exact for any number of values.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,6 +64,21 @@ def bootstrap(values: Tensor, *, seed: int = 0, draws: int = DRAWS) -> Interval:
         means = _mean(columns, _counts(len(columns), draws, seed), centre)
         low, high = _percentiles(means)
     return Interval(*(part.reshape(shape) for part in (mean, low, high)))
+
+
+def falls(values: Sequence[float]) -> bool:
+    """Whether numbers fall from one to the next, more surely than chance would have it.
+
+    Args:
+        values: in their order; infinity and NaN are larger than any other.
+    """
+    known = [value if math.isfinite(value) else math.inf for value in values]
+    rises = sum(a <= b for i, a in enumerate(known) for b in known[i + 1 :])
+    ways = [1]  # orders of n numbers by their rising pairs
+    for n in range(2, len(known) + 1):
+        most = len(ways) + n - 1
+        ways = [sum(ways[max(0, k - n + 1) : k + 1]) for k in range(most)]
+    return sum(ways[: rises + 1]) < (1 - LEVEL) * sum(ways)
 
 
 def _counts(num: int, draws: int, seed: int) -> Tensor:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from overtone.domain import Domain, PerAxis, Window, per_axis, require_window
+from overtone.domain import Domain, PerAxis, Sides, Window, per_axis, require_window
 from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchError
 from overtone.grid import PatchGrid
 from overtone.guard.names import shown
@@ -263,12 +263,7 @@ def accept_window(window: Window, *, domain: Domain, context: int, check_finite:
             f"the window has the fields {given.fields}, the model was built for {domain.fields}; "
             "select and order them alike"
         )
-    unknown = [str(kind) for kind in given.kinds if kind not in domain.kinds]
-    if unknown:
-        raise DomainError(
-            f"the window has boundaries of kind {unknown}, which the model has not learned; it "
-            f"knows periodic{''.join(f', {kind}' for kind in domain.kinds)}"
-        )
+    require_boundaries(given, domain)
     if not domain.steps_by(given.dt):
         known = " to ".join(map(str, dict.fromkeys(domain.dt_range)))
         raise DomainError(f"the window's dt is {given.dt}, the model steps by {known}")
@@ -282,6 +277,33 @@ def accept_window(window: Window, *, domain: Domain, context: int, check_finite:
     if check_finite and not torch.compiler.is_compiling():
         window.require_finite()
     return window
+
+
+def require_boundaries(given: Domain, domain: Domain) -> None:
+    """Refuse a window with other boundaries than a model's, at any side.
+
+    A model of walls would run on a periodic window, too, and give frames: wrong ones, since it has
+    learned what walls do.
+
+    Args:
+        given: what the window lies on.
+        domain: what the model was built for.
+    """
+    differ = [
+        f"axis {axis} is {_sides(there)}, the model's is {_sides(own)}"
+        for axis, (there, own) in enumerate(zip(given.boundaries, domain.boundaries, strict=True))
+        if there != own
+    ]
+    if differ:
+        raise DomainError(
+            f"the window has other boundaries than the model was built for: {'; '.join(differ)}. "
+            "Give it windows with its own boundaries, or train a model for these"
+        )
+
+
+def _sides(pair: Sides) -> str:
+    """The two sides of an axis, e.g. `wall`, or `wall/open` if they differ."""
+    return "/".join(dict.fromkeys(map(str, pair)))
 
 
 def accept_patch(

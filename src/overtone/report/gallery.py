@@ -80,11 +80,19 @@ def _overview(results: Results) -> Iterator[Drawing]:
     count, steps = len(series(results)), results.steps
     seeds = " Thin lines are single seeds." if num_seeds(results) > 1 else " Bands are intervals."
     others = " Grey lines are the other models'." if len(model_names(results)) > 1 else ""
+    bare = ""
+    if results.yardsticks:
+        bare = (
+            " Thin grey lines are what needs no training: persistence (dotted), the last frame "
+            "again, and extrapolation (dash-dotted), the last change again. They move no axis: "
+            "where they are not seen, they lie above or below the panel."
+        )
     yield from _drawn(
         "rollout_dial",
         "The compute dial of rollouts",
         f"VRMSE, mean over fields and {steps} steps, against the tokens and the measured seconds "
-        "of the rollout of one sample. Bars are 95 % intervals. Lower and further left is better.",
+        "of the rollout of one sample. Bars are 95 % intervals. Lower and further left is better."
+        + bare,
         f"Scatter plot of rollout error against tokens and seconds for {count} rollouts.",
         lambda: rollout_dial(results),
     )
@@ -92,7 +100,7 @@ def _overview(results: Results) -> Iterator[Drawing]:
         "rollout_errors",
         "Rollout error by step",
         "VRMSE, mean over fields, at each rollout step. Dashed lines are shifted schedules."
-        + seeds + others + " A cross marks where every trajectory had turned non-finite.",
+        + seeds + others + bare + " A cross marks where every trajectory had turned non-finite.",
         f"Line chart of the error over {steps} rollout steps for {count} rollouts.",
         lambda: rollout_errors(results),
     )  # fmt: skip
@@ -100,7 +108,7 @@ def _overview(results: Results) -> Iterator[Drawing]:
         "next_step_dial",
         "The compute dial of one step",
         "VRMSE of one step from true frames at each patch, against the tokens and the measured "
-        "seconds of one prediction of one sample. Grey lines join the patches of a model.",
+        "seconds of one prediction of one sample. Grey lines join the patches of a model." + bare,
         "Scatter plot of next-step error against tokens and seconds for each model and patch.",
         lambda: next_step_dial(results),
     )
@@ -238,7 +246,8 @@ def _training(results: Results, curves: Mapping[str, Path]) -> Iterator[Drawing]
             f"Training of {name}",
             "Left: loss of each update (dots) and its mean over stretches of updates (lines), by "
             "patch, and the learning rate. Right: next-step error on the validation split, by "
-            "patch, and the error of the validation rollout.",
+            "patch, and the error of the validation rollout; thin grey lines are what needs no "
+            "training (dotted persistence, dash-dotted extrapolation), where it was measured.",
             f"Training loss, learning rate and validation errors of {name} by update.",
             partial(training_curves, path, known=looks(results)),
         )

@@ -26,16 +26,19 @@ from overtone.guard.folders import claim
 from overtone.guard.names import shown
 from overtone.report.figures.animation import animate, telling_pair
 from overtone.report.gallery import drawings
-from overtone.report.series import domain_of, dt_text
+from overtone.report.series import domain_of, dt_text, series
 from overtone.report.style import DPI, save
 from overtone.report.summary import sentences
 from overtone.report.tables import Table, tables
+from overtone.report.verdict import verdict
 
 PAGE = "report.html"
 MAX_BYTES = 9_000_000
 """Size of all embedded pictures together, as text."""
-MAX_GIF = 2_000_000
-"""Bytes of a GIF that is shown in the page; a larger one is left out."""
+MOVING = "rollout"
+"""Name of the animation, without suffix."""
+MAX_MOVING = 3_000_000
+"""Bytes of an animation that is shown in the page; of a larger one there is a link."""
 FIGURES = "figures"
 ANIMATIONS = ("gif", "mp4", "none")
 TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".gif": "image/gif", ".mp4": "video/mp4"}
@@ -48,14 +51,14 @@ class Picture:
     Attributes:
         files: the same picture in several formats; the smallest is embedded.
         title, caption, alt: its words.
-        size: width and height in CSS pixels at full size.
+        size: width and height in CSS pixels at full size; None for a video, which knows its own.
     """
 
     files: tuple[Path, ...]
     title: str
     caption: str
     alt: str
-    size: tuple[int, int]
+    size: tuple[int, int] | None
 
 
 def write_report(
@@ -104,8 +107,8 @@ def fill_report(
 ) -> None:
     """Write page and pictures into an empty folder; arguments are those of `write_report`."""
     pictures = [
-        *_draw(results, samples, place, curves or {}),
         *_animation(results, samples, place, animation),
+        *_draw(results, samples, place, curves or {}),
     ]
     text = page(results, sentences(results), tables(results), pictures)
     (place / PAGE).write_text(text, encoding="utf-8")
@@ -128,6 +131,7 @@ def page(
 <body>
 <main>
 <h1>{escape(title)}</h1>
+{_verdict(results, pictures)}
 <section id="summary">
 <h2>Summary</h2>
 <ul>
@@ -141,7 +145,9 @@ def page(
 <section id="tables">
 <h2>Numbers</h2>
 <p>Numbers in brackets are 95 % intervals, by bootstrap over trajectories. The lowest error of a
-column is bold. Tokens, FLOPs and seconds are those of one sample.</p>
+column is bold. Tokens, FLOPs and seconds are those of one sample; models without patches have no
+tokens. Rows below the models are what needs no training: persistence, the last frame again, and
+extrapolation, the last change again.</p>
 {"".join(_table(table) for table in tables)}
 </section>
 <section id="figures">
@@ -160,6 +166,15 @@ column is bold. Tokens, FLOPs and seconds are those of one sample.</p>
 """
 
 
+def _verdict(results: Results, pictures: Sequence[Picture]) -> str:
+    """The first lines of the page."""
+    lines = [f"<p>{_unbroken(escape(line))}</p>" for line in verdict(results)]
+    for number, picture in enumerate(pictures, start=1):
+        if picture.files[0].stem == MOVING:
+            lines.append(f'<p><a href="#figure-{number}">Watch the rollout in motion</a>.</p>')
+    return f'<section id="verdict">\n{"".join(lines)}\n</section>' if lines else ""
+
+
 def _draw(
     results: Results, samples: Samples | None, out: Path, curves: Mapping[str, Path]
 ) -> Iterator[Picture]:
@@ -175,22 +190,25 @@ def _animation(
     keys = telling_pair(results, samples) if samples else []
     if samples is None or kind == "none" or not keys:
         return
-    path = animate(samples, keys, out / f"rollout.{kind}")
-    if kind == "gif" and path.stat().st_size < MAX_GIF:
-        from PIL import Image
+    path = animate(samples, keys, out / f"{MOVING}.{kind}")
+    field = samples.domain.fields[0]
+    known = {(s.model, s.schedule): s.name for s in series(results)}
+    names = " and ".join(known.get(key, " with ".join(key)) for key in keys)
+    yield Picture(
+        (path,),
+        f"The rollout in motion: {field}",
+        f"The truth against {names}, and their residuals, over the {len(samples.steps)} steps "
+        "that were kept of one trajectory. Scales are those of all steps.",
+        f"Animation of the true and the predicted {field}.",
+        _size(path) if kind == "gif" else None,
+    )
 
-        with Image.open(path) as image:
-            size = image.size
-        field = samples.domain.fields[0]
-        names = " and ".join(f"{model} with {schedule}" for model, schedule in keys)
-        yield Picture(
-            (path,),
-            f"The rollout in motion: {field}",
-            f"The truth against {names}, and their residuals, over the {len(samples.steps)} steps "
-            "that were kept of one trajectory. Scales are those of all steps.",
-            f"Animation of the true and the predicted {field}.",
-            size,
-        )
+
+def _size(path: Path) -> tuple[int, int]:
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return image.size
 
 
 def escape(text: str) -> str:
@@ -226,10 +244,12 @@ def _facts(results: Results) -> str:
         ),
         "seed": str(results.seed),
         "machine": machine or "unknown",
-        "command": results.command,
         "fingerprint of the data": data.fingerprint,
     }
     rows = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
+    # Lines break between words alone, so that an option is read as it is to be typed.
+    words = (f'<span class="whole">{escape(word)}</span>' for word in results.command.split(" "))
+    rows += f"\n<dt>command</dt><dd><code>{' '.join(words)}</code></dd>"
     return f"<dl>\n{rows}\n</dl>"
 
 
@@ -271,14 +291,15 @@ def _figures(pictures: Sequence[Picture]) -> Iterable[str]:
     for number, picture in enumerate(pictures, start=1):
         smallest = min(picture.files, key=lambda path: path.stat().st_size)
         size = -(-smallest.stat().st_size // 3) * 4
-        fits = size <= left
+        fits = size <= left and (smallest.stem != MOVING or smallest.stat().st_size <= MAX_MOVING)
         left -= size if fits else 0
         yield _figure(number, picture, _embedded(picture, smallest) if fits else None)
 
 
 def _figure(number: int, picture: Picture, image: str | None) -> str:
-    missing = "<p>Left out to keep this page small; see the file.</p>"
     files = ", ".join(_place(path) for path in picture.files)
+    link = f'<a href="{escape(_place(picture.files[0]))}">the file</a>'
+    missing = f"<p>Left out to keep this page small; see {link}.</p>"
     content = f'<div class="scroll card" tabindex="0">{image}</div>' if image else missing
     return f"""<figure id="figure-{number}">
 <h3>{escape(picture.title)}</h3>
@@ -295,6 +316,9 @@ def _place(path: Path) -> str:
 
 def _embedded(picture: Picture, path: Path) -> str:
     source = f"data:{TYPES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    if picture.size is None:
+        words = f'aria-label="{escape(picture.alt)}"'
+        return f'<video controls loop muted src="{source}" {words}></video>'
     width, height = picture.size
     # Below this width the text in the picture can't be read: its container scrolls instead.
     least = round(0.56 * width)

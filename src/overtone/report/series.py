@@ -20,12 +20,16 @@ from overtone.evaluate.results import (
     AxisSpectrum,
     Estimate,
     Harmonics,
+    ModelResult,
     NextStep,
     ResidualSpectrum,
     Results,
     Run,
 )
 from overtone.schedules import Patch
+
+UNPATCHED = "no patches"
+"""What stands in the place of a schedule that says nothing."""
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -39,11 +43,27 @@ class Series:
         model: its name.
         schedule: the schedule's string form.
         runs: one for each seed.
+        patched: whether the model has patches; if not, schedule and tokens say nothing.
     """
 
     model: str
     schedule: str
     runs: tuple[Run, ...]
+    patched: bool = True
+
+    @property
+    def name(self) -> str:
+        """Model and schedule in words."""
+        return f"{self.model} with schedule {self.schedule}" if self.patched else self.model
+
+    @property
+    def label(self) -> str:
+        """The schedule for a table or a legend."""
+        return self.schedule if self.patched else UNPATCHED
+
+    def margins(self, yardstick: str) -> tuple[Estimate, ...]:
+        """VRMSE at each step less that of a yardstick, averaged over seeds; empty if unknown."""
+        return _by_step([run.margins.get(yardstick, ()) for run in self.runs])
 
     def pooled(self, pick: Callable[[Run], Estimate]) -> Estimate:
         """A number of all seeds."""
@@ -147,6 +167,7 @@ class NextPoint:
     model: str
     patch: Patch
     steps: tuple[NextStep, ...]
+    patched: bool = True
 
     @property
     def vrmse(self) -> Estimate:
@@ -166,14 +187,43 @@ class NextPoint:
 
 def series(results: Results) -> list[Series]:
     """All series, in the order in which they were evaluated."""
-    pairs = [((model.name, run.schedule), run) for model in results.models for run in model.runs]
-    return [Series(*key, tuple(runs)) for key, runs in _group(pairs).items()]
+    return _series(results.models)
 
 
 def next_points(results: Results) -> list[NextPoint]:
     """All next-step errors, in the order in which they were evaluated."""
-    pairs = [((model.name, s.patch), s) for model in results.models for s in model.next_step]
-    return [NextPoint(*key, tuple(steps)) for key, steps in _group(pairs).items()]
+    return _next_points(results.models)
+
+
+def yardsticks(results: Results) -> list[Series]:
+    """What needs no training, except where it was evaluated as a model, too."""
+    return _series(_apart(results))
+
+
+def yardstick_points(results: Results) -> list[NextPoint]:
+    """The next-step errors of the same."""
+    return _next_points(_apart(results))
+
+
+def _apart(results: Results) -> list[ModelResult]:
+    asked = {model.config.get("name") for model in results.models if not model.patched}
+    return [model for model in results.yardsticks if model.name not in asked]
+
+
+def _series(models: Iterable[ModelResult]) -> list[Series]:
+    pairs = [((m.name, run.schedule, m.patched), run) for m in models for run in m.runs]
+    return [
+        Series(name, schedule, tuple(runs), patched)
+        for (name, schedule, patched), runs in _group(pairs).items()
+    ]
+
+
+def _next_points(models: Iterable[ModelResult]) -> list[NextPoint]:
+    pairs = [((m.name, step.patch, m.patched), step) for m in models for step in m.next_step]
+    return [
+        NextPoint(name, patch, tuple(steps), patched)
+        for (name, patch, patched), steps in _group(pairs).items()
+    ]
 
 
 def model_names(results: Results) -> list[str]:

@@ -13,7 +13,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "*", ">", "h")
 HATCHES = ("", "..", "xx", "oo", "++", "--", "**")
 SLANTS = ("//", "\\\\", "||")
 """Hatches of shifted schedules."""
+YARDSTICK_DASHES = {"persistence": (0, (1, 1.2)), "extrapolation": (0, (6, 1.5, 1, 1.5))}
+"""Lines of what needs no training, which are thin and grey."""
 DASHES = ((0, (5, 2)), (0, (2, 1.2)), (0, (7, 1.5, 1.5, 1.5)), (0, (4, 1, 1, 1, 1, 1)))
 
 FIELD_COLOURS = "viridis"
@@ -247,10 +249,30 @@ def add_legend(figure: Figure, handles: Sequence[Any], title: str = "schedule") 
     )
 
 
-def schedule_handles(schedules: Iterable[str], known: dict[str, Look]) -> list[Line2D]:
-    """Legend entries of schedules."""
-    names = dict.fromkeys(schedules)
-    return [Line2D([], [], label=text(name), **known[name].curve()) for name in names]
+def schedule_handles(labels: Mapping[str, str], known: dict[str, Look]) -> list[Line2D]:
+    """Legend entries of schedules, each with its label."""
+    return [Line2D([], [], label=text(to), **known[name].curve()) for name, to in labels.items()]
+
+
+def yardstick_line(name: str, x: Sequence[float] = (), y: Sequence[float] = ()) -> Line2D:
+    """A thin grey line of what needs no training, or its legend entry if there are no points."""
+    return Line2D(
+        x, y, color="#808080", linewidth=0.8, linestyle=YARDSTICK_DASHES.get(name, "-"),
+        zorder=1.5, label=text(name), gid=shown(f"yardstick {name}"),
+    )  # fmt: skip
+
+
+def add_quietly(axes: Axes, line: Line2D, *, level: bool = False) -> None:
+    """Add a line that is cut off where it leaves the panel: it never moves an axis.
+
+    Args:
+        axes: where.
+        line: what to add.
+        level: whether its x are shares of the panel's width, from 0 to 1.
+    """
+    if level:
+        line.set_transform(axes.get_yaxis_transform())
+    axes.add_artist(line)  # unlike a plot, an artist is not asked how much room it needs
 
 
 def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:

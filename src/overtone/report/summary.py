@@ -77,14 +77,14 @@ def _best(results: Results, found: Sequence[Series]) -> Iterator[str]:
     elif len(found) == 1 and order:
         (only,) = order
         yield (
-            f"{_name(only)}, the only one evaluated, has a VRMSE of "
+            f"{only.name}, the only one evaluated, has a VRMSE of "
             f"{interval(only.vrmse_all)} over all {results.steps} steps."
         )
 
 
 def _name_best(order: Sequence[Series], pick: Pick, start: str, *, models: bool = False) -> str:
     def called(s: Series) -> str:
-        return _name(s) if models else f"schedule {s.schedule}"
+        return s.name if models else f"schedule {s.schedule}"
 
     best, rivals = order[0], order[1:]
     what = "combination" if models else "schedule"
@@ -98,10 +98,6 @@ def _name_best(order: Sequence[Series], pick: Pick, start: str, *, models: bool 
     if not close:
         return f"{said} No other interval reaches that of the best."
     return f"{said} The best's interval overlaps {_listing(close)}: that order may be chance."
-
-
-def _name(s: Series) -> str:
-    return f"{s.model} with schedule {s.schedule}"
 
 
 def _listing(names: Sequence[str]) -> str:
@@ -143,7 +139,7 @@ def _artifacts(found: Sequence[Series]) -> Iterator[str]:
         return
     s, h = max(sure, key=lambda pair: pair[1].overall)
     yield (
-        f"The strongest lines of a patch grid are those of {_name(s)} at period "
+        f"The strongest lines of a patch grid are those of {s.name} at period "
         f"{patch_name(h.patch)}: {number(h.overall)} dB above its spectral neighbourhood, "
         f"{number(100 * h.share)} % of the residual's power."
     )
@@ -167,16 +163,16 @@ def _seams(results: Results, found: Sequence[Series]) -> Iterator[str]:
         yield "No residual jumps more at the borders of patches than within them at the last step."
         return
     yield (
-        f"At the last step the residual of {_name(most)} jumps {interval(most.seams[-1])} dB more "
+        f"At the last step the residual of {most.name} jumps {interval(most.seams[-1])} dB more "
         "across the borders of that step's patches than within them"
-        + (f", that of {_name(least)} {interval(least.seams[-1])} dB." if len(whole) > 1 else ".")
+        + (f", that of {least.name} {interval(least.seams[-1])} dB." if len(whole) > 1 else ".")
     )
 
 
 def _blow_ups(results: Results, found: Sequence[Series]) -> Iterator[str]:
     blown = [s for s in found if s.blow_up is not None]
     if blown:
-        listed = ", ".join(f"{_name(s)} (step {s.blow_up})" for s in blown[:6])
+        listed = ", ".join(f"{s.name} (step {s.blow_up})" for s in blown[:6])
         more = f" and {len(blown) - 6} more" if len(blown) > 6 else ""
         yield (
             f"{len(blown)} of {len(found)} rollouts turned non-finite within {results.steps} "
@@ -187,7 +183,7 @@ def _blow_ups(results: Results, found: Sequence[Series]) -> Iterator[str]:
 
 
 def _names(many: Sequence[Series]) -> str:
-    shown = ", ".join(_name(s) for s in many[:6])
+    shown = ", ".join(s.name for s in many[:6])
     return shown + (f" and {len(many) - 6} more" if len(many) > 6 else "")
 
 

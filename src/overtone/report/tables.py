@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 
 from overtone.evaluate.results import Estimate, Harmonics, Results, Run
 from overtone.progress import Listing
-from overtone.report.series import next_points, part_names, pool, series
+from overtone.report.series import (
+    UNPATCHED,
+    next_points,
+    part_names,
+    pool,
+    series,
+    yardstick_points,
+    yardsticks,
+)
 from overtone.report.style import patch_name, short
 from overtone.report.summary import interval, number, ranked
 from overtone.schedules import Constant
@@ -45,15 +53,19 @@ def tables(results: Results) -> list[Table]:
 
 
 def next_step_table(results: Results) -> Table:
-    """Errors and prices of one step, for each model and patch."""
+    """Errors and prices of one step, for each model and patch, and of what needs no training."""
     points = next_points(results)
     rows = [
         (
-            p.model, patch_name(p.patch), interval(p.vrmse), f"{p.tokens:,}",
+            p.model, patch_name(p.patch) if p.patched else UNPATCHED, interval(p.vrmse),
+            f"{p.tokens:,}" if p.patched else "–",
             short(float(f"{p.steps[0].flops:.3g}")), number(p.seconds),
         )
         for p in points
     ]  # fmt: skip
+    rows += [
+        (p.model, UNPATCHED, interval(p.vrmse), *("–",) * 3) for p in yardstick_points(results)
+    ]
     finite = [i for i, p in enumerate(points) if p.vrmse.value == p.vrmse.value]
     best = {(min(finite, key=lambda i: points[i].vrmse.value), 2)} if len(finite) > 1 else set()
     return Table(
@@ -65,16 +77,21 @@ def next_step_table(results: Results) -> Table:
 
 
 def rollout_table(results: Results) -> Table:
-    """Errors and prices of rollouts, for each model and schedule."""
+    """Errors and prices of rollouts, for each model and schedule, and of what needs no training."""
     found = series(results)
     rows = [
         (
-            s.model, s.schedule, interval(s.vrmse_10), interval(s.vrmse_all), f"{s.tokens:,}",
+            s.model, s.label, interval(s.vrmse_10), interval(s.vrmse_all),
+            f"{s.tokens:,}" if s.patched else "–",
             short(float(f"{s.runs[0].flops:.3g}")), number(s.seconds),
             "no" if s.blow_up is None else f"step {s.blow_up}",
         )
         for s in found
     ]  # fmt: skip
+    rows += [
+        (s.model, s.label, interval(s.vrmse_10), interval(s.vrmse_all), *("–",) * 4)
+        for s in yardsticks(results)
+    ]
     best = set()
     for column, pick in ((2, lambda s: s.vrmse_10), (3, lambda s: s.vrmse_all)):
         order = ranked(found, pick)
@@ -103,7 +120,7 @@ def artifact_table(results: Results) -> Table:
     seen = [(s, h) for s in series(results) for patch in s.patches if (h := s.harmonics(patch))]
     rows = [
         (
-            s.model, s.schedule, patch_name(h.patch), number(h.overall), _probability(h.p_value),
+            s.model, s.label, patch_name(h.patch), number(h.overall), _probability(h.p_value),
             number(100 * h.share), number(h.exponent),
             interval(h.worst_seams[-1]) if h.worst_seams else "–",
         )
@@ -115,7 +132,7 @@ def artifact_table(results: Results) -> Table:
 
 
 def results_table(results: Results) -> Listing:
-    """One row for each schedule of each model."""
+    """One row for each schedule of each model, and for what needs no training."""
     data = results.data
     header = ["model", "schedule", "next\nstep", "VRMSE\n10", "VRMSE\nall", "exc.\ndB",
               "seams\ndB", "worst\ndB", "tokens", "s"]  # fmt: skip
@@ -128,16 +145,22 @@ def results_table(results: Results) -> Listing:
         for run in model.runs:
             row = (
                 model.name + seed,
-                run.schedule,
+                run.schedule if model.patched else "",
                 first.get(run.schedule, ""),
                 _with_interval(run.vrmse_10),
                 _with_interval(run.vrmse_all),
                 *_artifact(run),
-                f"{run.tokens}",
+                f"{run.tokens}" if model.patched else "",
                 _seconds(run.seconds),
                 *([f"step {run.blow_up}" if run.blow_up else ""] if lost else []),
             )
             rows.append(row)
+    next_step = {p.model: f"{p.vrmse.value:.4f}" for p in yardstick_points(results)}
+    rows += [
+        (s.model, "", next_step[s.model], _with_interval(s.vrmse_10), _with_interval(s.vrmse_all),
+         *("",) * (len(header) - 5 + lost))
+        for s in yardsticks(results)
+    ]  # fmt: skip
     return Listing(
         rows,
         [*header, "blow-up"] if lost else header,
@@ -150,13 +173,14 @@ def _part_table(
     results: Results, pick: Callable[[Run], Mapping[str, Estimate]], title: str
 ) -> Table:
     """A column for each name in a part of the runs."""
-    found = [s for s in series(results) if any(pick(run) for run in s.runs)]
+    found = [*series(results), *yardsticks(results)]
+    found = [s for s in found if any(pick(run) for run in s.runs)]
     names = part_names(found, pick)
     rows = []
     for s in found:
         seeds = {name: [pick(run)[name] for run in s.runs if name in pick(run)] for name in names}
         cells = [interval(pool(seeds[name])) if seeds[name] else "–" for name in names]
-        rows.append((s.model, s.schedule, *cells))
+        rows.append((s.model, s.label, *cells))
     return Table(title, ("model", "schedule", *names), tuple(rows))
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
@@ -249,6 +250,64 @@ def _wandb(folder: Path, config: LogConfig, name: str) -> Any:
     return wandb.init(project=config.project, name=name, dir=str(folder), resume="allow")
 
 
+def history(path: Path) -> dict[str, list[float | None]]:
+    """The validations of a run, from its `metrics.jsonl`: updates and scores, null for a blow-up.
+
+    A score is that of `Validation.score`.
+    """
+    valid = [line for line in read_journal(path, NEEDED) if line["kind"] == "valid"]
+    steps = int(any(line["rollout"] is not None for line in valid))
+    scores = [plain(_score(line, steps)) for line in valid]
+    return {"updates": [line["update"] for line in valid], "scores": scores}
+
+
+def longer_run(folder: Path) -> str:
+    """The command that goes on with a run for as long again; empty if its settings can't be read.
+
+    Args:
+        folder: of the run, as the user would write it.
+    """
+    try:
+        config = load_config(folder / "config.json")
+    except ConfigError:  # of a model, not of a run
+        return ""
+    budget = {"updates": config.num_updates} | {
+        name: value
+        for name, value in config.train.model_dump().items()
+        if name.startswith("max_") and value is not None
+    }
+    settings = [f"train.{name}={2 * value}" for name, value in budget.items()]
+    files = ["--config", str(folder / "config.json"), "--out", str(folder), "--resume"]
+    return shlex.join(["overtone", "train", config.recipe, *settings, *files])
+
+
+def yardsticks_of(line: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
+    """What a validation says of what needs no training: name -> `vrmse` and `rollout`.
+
+    Lines of older versions have none, and what is no number is left out.
+    """
+    found = line.get("yardsticks")
+    return {
+        name: {key: _finite(errors.get(key)) for key in ("vrmse", "rollout")}
+        for name, errors in (found.items() if isinstance(found, dict) else ())
+        if isinstance(errors, dict) and _finite(errors.get("vrmse")) is not None
+    }
+
+
+def to_beat(yardsticks: Mapping[str, Mapping[str, float | None]]) -> str:
+    """The same in words, e.g. `persistence: 0.0282, rollout 0.1623`."""
+    return "; ".join(
+        f"{name}: {_number(errors['vrmse']):.4f}"
+        + ("" if errors["rollout"] is None else f", rollout {errors['rollout']:.4f}")
+        for name, errors in yardsticks.items()
+    )
+
+
+def _finite(value: Any) -> float | None:
+    known = isinstance(value, (int, float)) and math.isfinite(value)
+    return float(value) if known else None
+
+
 def describe(folder: str | Path) -> dict[str, str]:
     """Names and values for `overtone info RUN`, in the order to print them."""
     folder = Path(folder)
@@ -273,6 +332,8 @@ def describe(folder: str | Path) -> dict[str, str]:
         best = min(valid, key=lambda line: _score(line, steps))
         blew_up = math.isinf(_score(best, steps))
         rows["best"] = "none: every validation blew up" if blew_up else _errors(best, steps)
+        if bare := yardsticks_of(valid[-1]):
+            rows["to beat"] = to_beat(bare)
         rows["updates of each patch"] = _pairs(valid[-1]["patches"])
     if resumed := [line for line in lines if line["kind"] == "resume"]:
         rows["resumed"] = "; ".join(_resumed(line) for line in resumed)

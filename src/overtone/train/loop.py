@@ -30,7 +30,7 @@ from overtone.train.config import RunConfig
 from overtone.train.console import Display
 from overtone.train.draws import Share, Windows, seed_torch
 from overtone.train.interrupt import Interrupt, ignore_interrupts
-from overtone.train.journal import Log, Record, plain
+from overtone.train.journal import Log, Record, plain, to_beat
 from overtone.train.objective import choices, losses
 from overtone.train.parallel import DistributedModel, Ranks, whole
 from overtone.train.state import (
@@ -310,6 +310,7 @@ class Trainer:
             "vrmse": found.vrmse,
             "rollout": found.rollout,
             "rollout_steps": self.config.valid.rollout_steps,
+            "yardsticks": found.yardsticks,
             "patches": progress.patches,
             "validation_seconds": self._validating,
         }
@@ -318,6 +319,8 @@ class Trainer:
         cycle = "" if found.rollout is None else f"  cycle: {found.rollout:.4f}"
         mark = "  best" if better else ""  # three patches fit into 80 columns
         display.say(f"update {progress.update}  valid VRMSE  {errors}{cycle}{mark}")
+        if math.isinf(best) and found.yardsticks:  # they stay as they are from now on
+            display.say(f"to beat  {to_beat(found.yardsticks)}")
         self._tell(values | {"score": found.score, "better": better})
 
     def _tell(self, values: Record) -> None:

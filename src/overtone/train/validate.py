@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from overtone.baselines.untrained import Yardstick, yardsticks
 from overtone.data import ArrayWindows, Items, WellFolder, collate_mixed
 from overtone.domain import Window
 from overtone.errors import DataError
@@ -32,10 +34,12 @@ class Validation:
         vrmse: patch, as text -> VRMSE of the next step.
         rollout: VRMSE of a rollout that cycles through the patches, over all its steps; infinite
             if it blew up, None if none is made.
+        yardsticks: what needs no training, by name: its `vrmse` of the next step and `rollout`.
     """
 
     vrmse: dict[str, float]
     rollout: float | None
+    yardsticks: dict[str, dict[str, float | None]] = field(default_factory=dict)
 
     @property
     def score(self) -> float:
@@ -75,17 +79,27 @@ class Validator:
 
     def _measure(self, model: Model) -> Validation:
         errors = {str(patch): self._next_step(model, patch) for patch in model.patches}
-        if self.trajectories is None:
-            return Validation(errors, None)
-        return Validation(errors, self._rollout(model))
+        return Validation(errors, self._rollout(model), self._yardsticks)
 
-    def _next_step(self, model: Model, patch: Patch) -> float:
+    @cached_property
+    def _yardsticks(self) -> dict[str, dict[str, float | None]]:
+        """What every model should beat; the windows stay the same, so it is measured once."""
+        window, _ = self.windows[0]
+        bare = yardsticks(window.domain, window.num_frames)
+        return {
+            model.name: {"vrmse": self._next_step(model, 1), "rollout": self._rollout(model)}
+            for model in bare
+        }
+
+    def _next_step(self, model: Model | Yardstick, patch: Patch) -> float:
         def error(window: Window, target: Tensor) -> Tensor:
             return vrmse(model(window, patch), target[:, 0], ndim=window.domain.ndim).mean(dim=-1)
 
         return self._mean(self.windows, self.config.windows, error)
 
-    def _rollout(self, model: Model) -> float:
+    def _rollout(self, model: Model | Yardstick) -> float | None:
+        if self.trajectories is None:
+            return None
         schedule = Cycle(*model.patches)
 
         def error(window: Window, target: Tensor) -> Tensor:
@@ -97,7 +111,6 @@ class Validator:
             mean = torch.stack(per_step).mean(dim=0)
             return torch.where(frames.alive, mean, torch.inf)
 
-        assert self.trajectories is not None
         return self._mean(self.trajectories, self.config.rollouts, error)
 
     def _mean(self, data: Items, num: int, error: Callable[[Window, Tensor], Tensor]) -> float:

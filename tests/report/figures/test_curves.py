@@ -82,3 +82,20 @@ def test_numbers_that_are_not_finite_are_null_and_leave_gaps(metrics):
 def test_a_run_without_validation_yet(metrics):
     metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:5]))
     assert not training_curves(metrics).axes[1].get_lines()
+
+
+def test_yardsticks_are_level_lines_where_they_were_measured(metrics, legend_names):
+    before = training_curves(metrics)
+    found = {"persistence": {"vrmse": 9.0, "rollout": None}, "extrapolation": {"vrmse": 0.15,
+             "rollout": 0.4}, "damaged": 3, "worse": {"vrmse": "x"}}  # fmt: skip
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+    lines = [line | ({"yardsticks": found} if line["kind"] == "valid" else {}) for line in lines]
+    metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    figure = training_curves(metrics)
+    assert legend_names(figure) == ["4", "8", "16", "persistence", "extrapolation"]
+    _, errors, _, rollouts = figure.axes
+    assert list(by_gid(errors)["yardstick extrapolation"].get_ydata()) == [0.15, 0.15]
+    assert list(by_gid(rollouts)["yardstick extrapolation"].get_ydata()) == [0.4, 0.4]
+    assert list(by_gid(rollouts)["yardstick persistence"].get_ydata()) == []
+    for axes, other in zip(figure.axes, before.axes, strict=True):
+        assert (axes.get_xlim(), axes.get_ylim()) == (other.get_xlim(), other.get_ylim())

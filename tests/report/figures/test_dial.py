@@ -65,3 +65,26 @@ def test_a_blow_up_is_named_and_errors_that_are_not_finite_are_left_out(
     model = alter_run(model, vrmse_all=nan)
     with pytest.raises(NothingToDraw):
         rollout_dial(make_results([model]))
+
+
+def test_models_without_patches_have_no_tokens(make_bare, make_model, make_results):
+    results = make_results([make_model(), make_bare()])
+    for draw, num in ((rollout_dial, 4), (next_step_dial, 3)):
+        left, right = draw(results).axes
+        assert (len(left.containers), len(right.containers)) == (num, num + 1)
+        assert "no patches" in [entry.get_text() for entry in right.texts]
+        (only,) = draw(make_results([make_bare()])).axes
+        assert only.get_xlabel().startswith("seconds")
+
+
+def test_yardsticks_are_level_lines_that_stretch_no_axis(
+    make_results, with_yardsticks, legend_names
+):
+    for draw in (rollout_dial, next_step_dial):
+        for sizes in ((0.3, 0.5), (50.0, 1e6)):
+            figure, plain = draw(with_yardsticks(make_results(), sizes)), draw(make_results())
+            assert legend_names(figure) == ["csm", "persistence", "extrapolation"]
+            for axes, before in zip(figure.axes, plain.axes, strict=True):
+                lines = {line.get_gid(): line for line in axes.get_lines()}
+                assert len({*lines["yardstick persistence"].get_ydata()}) == 1
+                assert (axes.get_xlim(), axes.get_ylim()) == (before.get_xlim(), before.get_ylim())

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from overtone.evaluate.results import Estimate
 from overtone.report.figures.steps import (
@@ -190,3 +191,29 @@ def test_intervals_reach_from_low_to_high_and_never_inwards():
 def test_no_bands_to_draw(make_model, make_results):
     with pytest.raises(NothingToDraw):
         band_errors(make_results([make_model(schedules=())]))
+
+
+@pytest.mark.parametrize("sizes", [(0.3, 0.5), (50.0, 1e6), (1e-9, 1e-6)])
+def test_yardsticks_are_thin_grey_lines_that_stretch_no_axis(
+    make_model, make_results, with_yardsticks, legend_names, sizes
+):
+    plain = make_results([make_model(), make_model("other")])
+    figure, before = rollout_errors(with_yardsticks(plain, sizes)), rollout_errors(plain)
+    assert legend_names(figure)[-2:] == ["persistence", "extrapolation"]
+    for drawn in (figure, before):
+        drawn.canvas.draw()
+    for axes, other in zip(figure.axes, before.axes, strict=True):
+        assert (axes.get_xlim(), axes.get_ylim()) == (other.get_xlim(), other.get_ylim())
+        assert axes.get_yscale() == other.get_yscale()
+        lines = {line.get_gid(): line for line in axes.get_lines()}
+        for name, size in zip(("persistence", "extrapolation"), sizes, strict=True):
+            line = lines[f"yardstick {name}"]
+            assert list(line.get_xdata()) == list(range(1, 13))
+            assert line.get_ydata()[-1] == pytest.approx(size)
+            assert line.get_linewidth() < 1
+            assert len({*to_rgb(line.get_color())}) == 1  # grey
+
+
+def test_a_model_without_patches_is_called_so(make_bare, make_model, make_results, legend_names):
+    figure = rollout_errors(make_results([make_model(schedules=["16"]), make_bare()]))
+    assert legend_names(figure) == ["16", "no patches"]

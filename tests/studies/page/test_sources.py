@@ -5,7 +5,7 @@ import pytest
 from overtone.errors import DataError
 from studies.catalogue import STUDIES
 from studies.page.blocks import PageError
-from studies.page.sources import Library, is_unpatched, single, study_of
+from studies.page.sources import Library, single, study_of
 
 
 def keys(chosen):
@@ -75,5 +75,5 @@ def test_options_of_one_item():
 
 def test_a_baseline_without_patches(make_unpatched, make_trained):
     unet, csm = make_unpatched(), make_trained("csm")
-    assert is_unpatched(unet, unet.runs[0])
-    assert not is_unpatched(csm, csm.runs[0])
+    assert not unet.patched
+    assert csm.patched

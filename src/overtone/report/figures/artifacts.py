@@ -23,7 +23,7 @@ from overtone.domain import per_axis
 from overtone.evaluate.diagnosis import AXES
 from overtone.evaluate.results import Results
 from overtone.guard.names import shown
-from overtone.report.figures.steps import drawable, grid_of_panels, shown_patches
+from overtone.report.figures.steps import drawable, grid_of_panels, labels, shown_patches
 from overtone.report.series import Series, domain_of, evenly_chosen, model_names, series
 from overtone.report.style import (
     DECIBEL_COLOURS,
@@ -108,7 +108,7 @@ def residual_spectra(results: Results) -> Figure:
             axes.set(xlabel="wavenumber (cycles per cell)", ylabel="power (truth's variance = 1)")
             axes.label_outer()
     _fit_axes(grid[0, 0], found, steps)
-    handles = schedule_handles([s.schedule for s in found], known)
+    handles = schedule_handles(labels(found), known)
     add_legend(figure, [Line2D([], [], label="truth", **TRUTH), *handles])
     return figure
 

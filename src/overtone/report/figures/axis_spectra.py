@@ -21,7 +21,7 @@ from overtone.evaluate.diagnosis import AXES
 from overtone.evaluate.results import AxisSpectrum, Results
 from overtone.guard.names import shown
 from overtone.report.figures.artifacts import TRUTH, harmonic_wavenumbers, mark_harmonics
-from overtone.report.figures.steps import drawable, grid_of_panels
+from overtone.report.figures.steps import drawable, grid_of_panels, labels
 from overtone.report.series import domain_of
 from overtone.report.style import Look, add_legend, looks, schedule_handles, styled, text
 
@@ -59,7 +59,7 @@ def axis_spectra(
             )
             panel.label_outer()
     _fit([s.axis_spectrum(name, axis) for s in found for axis in shown_axes], grid[0, 0])
-    handles = schedule_handles([s.schedule for s in found], known)
+    handles = schedule_handles(labels(found), known)
     add_legend(figure, [Line2D([], [], label="truth", **TRUTH), *handles])
     return figure
 

@@ -24,13 +24,15 @@ from overtone.report.style import (
     Look,
     NothingToDraw,
     add_legend,
+    add_quietly,
     assign,
     fit_scale,
     new_figure,
     schedule_handles,
     styled,
+    yardstick_line,
 )
-from overtone.train.journal import METRICS, read_journal
+from overtone.train.journal import METRICS, read_journal, yardsticks_of
 
 NUM_BINS = 60
 """A loss curve is drawn as means over this many stretches of updates."""
@@ -69,9 +71,15 @@ def training_curves(
     _draw_rates(grid[1, 0], train)
     _draw_errors(grid[0, 1], valid, known)
     _draw_rollout(grid[1, 1], valid)
+    bare = {name: errors for r in valid for name, errors in r["yardsticks"].items()}
+    for name, errors in bare.items():
+        for axes, value in ((grid[0, 1], errors["vrmse"]), (grid[1, 1], errors["rollout"])):
+            level = [] if value is None else [value] * 2
+            add_quietly(axes, yardstick_line(name, [0, 1][: len(level)], level), level=True)
     for axes in grid[1]:
         axes.set(xlabel="update")
-    add_legend(figure, schedule_handles(patches, known), title="patch")
+    handles = schedule_handles({patch: patch for patch in patches}, known)
+    add_legend(figure, [*handles, *map(yardstick_line, bare)], title="patch")
     return figure
 
 
@@ -94,6 +102,7 @@ def _record(line: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "valid":
         record["vrmse"] = {patch: _number(error) for patch, error in line["vrmse"].items()}
         record["rollout"] = _number(line.get("rollout"))
+        record["yardsticks"] = yardsticks_of(line)
     return record
 
 

@@ -7,7 +7,7 @@ that of its model. The schedule is also written beside the point.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -17,19 +17,27 @@ from matplotlib.lines import Line2D
 from overtone.evaluate.results import Estimate, Results
 from overtone.guard.names import shown
 from overtone.report.figures.steps import VRMSE, reach
-from overtone.report.series import next_points, series
+from overtone.report.series import (
+    UNPATCHED,
+    next_points,
+    series,
+    yardstick_points,
+    yardsticks,
+)
 from overtone.report.style import (
     MARKERS,
     WIDE,
     Look,
     NothingToDraw,
     add_legend,
+    add_quietly,
     fit_scale,
     looks,
     new_figure,
     patch_name,
     styled,
     text,
+    yardstick_line,
 )
 
 
@@ -42,14 +50,14 @@ class Point:
         note: to be written behind the name.
         error: VRMSE.
         seeds: the values that it is the mean of.
-        tokens, seconds: the price.
+        tokens, seconds: the price; a model without patches has no tokens.
     """
 
     model: str
     name: str
     error: Estimate
     seeds: tuple[float, ...]
-    tokens: float
+    tokens: float | None
     seconds: float
     note: str = ""
 
@@ -60,11 +68,13 @@ def next_step_dial(results: Results) -> Figure:
     points = [
         Point(
             p.model, patch_name(p.patch), p.vrmse, tuple(s.vrmse.value for s in p.steps),
-            p.tokens, p.seconds,
+            p.tokens if p.patched else None, p.seconds,
         )
         for p in next_points(results)
     ]  # fmt: skip
-    return _draw(points, looks(results), "of one prediction", f"next-step {VRMSE}", joined=True)
+    bare = {p.model: p.vrmse.value for p in yardstick_points(results)}
+    price, error = "of one prediction", f"next-step {VRMSE}"
+    return _draw(points, looks(results), price, error, bare, joined=True)
 
 
 @styled
@@ -73,43 +83,57 @@ def rollout_dial(results: Results) -> Figure:
     points = [
         Point(
             s.model, s.schedule, s.vrmse_all, tuple(run.vrmse_all.value for run in s.runs),
-            s.tokens, s.seconds, "" if s.blow_up is None else " (blew up)",
+            s.tokens if s.patched else None, s.seconds,
+            "" if s.blow_up is None else " (blew up)",
         )
         for s in series(results)
     ]  # fmt: skip
-    price = f"of {results.steps} rollout steps"
-    return _draw(points, looks(results), price, f"mean rollout {VRMSE}", joined=False)
+    bare = {s.model: s.vrmse_all.value for s in yardsticks(results)}
+    price, error = f"of {results.steps} rollout steps", f"mean rollout {VRMSE}"
+    return _draw(points, looks(results), price, error, bare, joined=False)
 
 
 def _draw(
-    points: Sequence[Point], known: dict[str, Look], price: str, error: str, *, joined: bool
+    points: Sequence[Point],
+    known: dict[str, Look],
+    price: str,
+    error: str,
+    bare: Mapping[str, float],
+    *,
+    joined: bool,
 ) -> Figure:
+    """Points against tokens, if any has some, and seconds; `bare` errors cost nothing."""
     points = [point for point in points if math.isfinite(point.error.value)]
     if not points:
         raise NothingToDraw("no finite error to set against its price")
     models = list(dict.fromkeys(point.model for point in points))
-    figure = new_figure(WIDE, 4.2)
-    left, right = figure.subplots(1, 2, sharey=True)
-    for axes, name in ((left, "tokens"), (right, "seconds")):
-        prices = [getattr(point, name) for point in points]
+    priced = {"tokens": [p for p in points if p.tokens is not None], "seconds": points}
+    priced = {name: own for name, own in priced.items() if own}
+    figure = new_figure(WIDE if len(priced) > 1 else 6.4, 4.2)
+    grid = figure.subplots(1, len(priced), sharey=True, squeeze=False)[0]
+    for axes, (name, own) in zip(grid, priced.items(), strict=True):
+        prices = [getattr(point, name) for point in own]
         if joined:
-            _join(axes, points, prices)
-        for point, x in zip(points, prices, strict=True):
+            _join(axes, own, prices)
+        for point, x in zip(own, prices, strict=True):
             _draw_point(axes, point, x, known[point.name], models.index(point.model))
+        for yardstick, value in bare.items():
+            add_quietly(axes, yardstick_line(yardstick, [0, 1], [value] * 2), level=True)
         fit_scale(axes, "x", prices)
         axes.set(xlabel=f"{name} {price}" + (", measured" if name == "seconds" else ""))
         axes.margins(0.14, 0.12)
-    left.set(ylabel=error)
-    fit_scale(left, "y", [point.error.value for point in points])
+    grid[0].set(ylabel=error)
+    fit_scale(grid[0], "y", [point.error.value for point in points])
     markers = [MARKERS[i % len(MARKERS)] for i in range(len(models))]
     handles = [
         Line2D([], [], marker=m, linestyle="", color="#444444", label=text(name))
         for m, name in zip(markers, models, strict=True)
     ]
+    handles += map(yardstick_line, bare)
     add_legend(figure, handles, title="model")
     figure.draw_without_rendering()  # places are known only now
-    for axes, name in ((left, "tokens"), (right, "seconds")):
-        _write_names(axes, points, [getattr(point, name) for point in points])
+    for axes, (name, own) in zip(grid, priced.items(), strict=True):
+        _write_names(axes, own, [getattr(point, name) for point in own])
     return figure
 
 
@@ -149,7 +173,7 @@ def _write_names(axes: Axes, points: Sequence[Point], prices: Sequence[float]) -
     taken: list[Box] = [_box(x, y, 10 * to_pixels, 10 * to_pixels, 0.5) for x, y in places]
     limits = axes.get_window_extent()
     for point, (x, y) in zip(points, places, strict=True):
-        label = text(point.name, 24) + point.note
+        label = text(UNPATCHED if point.tokens is None else point.name, 24) + point.note
         size = 5.2 * len(label) * to_pixels, 9 * to_pixels
         boxes = {
             (dx, dy): _box(x + dx * to_pixels, y + dy * to_pixels, *size, 0.0 if dx > 0 else 1.0)

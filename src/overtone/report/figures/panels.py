@@ -27,7 +27,7 @@ from overtone.domain import Domain
 from overtone.errors import OvertoneError, require_one_of
 from overtone.evaluate.results import Results, Samples
 from overtone.report.figures.scales import Scale, common_scale, flat, view_name, visible
-from overtone.report.figures.steps import VRMSE, drawable, step_label
+from overtone.report.figures.steps import VRMSE, draw_yardsticks, drawable, step_label
 from overtone.report.series import evenly_chosen
 from overtone.report.style import (
     FIELD_COLOURS,
@@ -359,11 +359,13 @@ def _draw_errors(axes: Axes, results: Results) -> None:
     main = max(by_model, key=lambda name: len(by_model[name]))
     for index, s in enumerate(found):
         look = known[s.schedule] if s.model == main else replace(known[s.schedule], colour="black")
-        label = f"{s.model}, {s.schedule}" if len(by_model) > 1 else s.schedule
+        label = s.model if not s.patched else s.schedule
+        label = f"{s.model}, {label}" if s.patched and len(by_model) > 1 else label
         values = [e.value for e in s.curve]
         style = look.curve(len(values), first=index)
         axes.plot(range(1, len(values) + 1), values, label=text(label), **style)
     fit_scale(axes, "y", [e.value for s in found for e in s.curve])
+    draw_yardsticks(axes, results)
     axes.set(xlabel=step_label(results), ylabel=VRMSE)
     axes.set_title(f"Error, mean of {results.data.trajectories} trajectories")
     axes.legend(handlelength=3.2)  # long enough to show dashes

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch as Swatch
 
 from overtone.evaluate.results import Estimate, Harmonics, Results, Run
@@ -25,12 +26,14 @@ from overtone.report.series import (
     evenly_chosen,
     part_names,
     series,
+    yardsticks,
 )
 from overtone.report.style import (
     WIDE,
     Look,
     NothingToDraw,
     add_legend,
+    add_quietly,
     fit_scale,
     looks,
     new_figure,
@@ -38,6 +41,7 @@ from overtone.report.style import (
     schedule_handles,
     styled,
     text,
+    yardstick_line,
 )
 from overtone.schedules import Patch
 
@@ -157,8 +161,8 @@ def shown_patches(results: Results) -> list[Patch]:
 def rollout_errors(results: Results) -> Figure:
     """VRMSE at each step with 95 % intervals.
 
-    A panel has the lines of one model, and those of the other models in grey behind them. A cross
-    marks where all trajectories had turned non-finite.
+    A panel has the lines of one model, and those of the other models in grey behind them, and thin
+    ones of what needs no training. A cross marks where all trajectories had turned non-finite.
     """
     by_model = drawable(results, lambda s: s.curve, "errors by step")
     found, known = list(chain(*by_model.values())), looks(results)
@@ -179,8 +183,27 @@ def rollout_errors(results: Results) -> Figure:
     if np.nanmax(values) > 0.7:
         for axes in grid:
             axes.axhline(1.0, color="black", linewidth=0.8, linestyle=":")
-    add_legend(figure, schedule_handles([s.schedule for s in found], known))
+    for axes in grid:
+        draw_yardsticks(axes, results)
+    add_legend(figure, [*schedule_handles(labels(found), known), *yardstick_handles(results)])
     return figure
+
+
+def draw_yardsticks(axes: Axes, results: Results) -> None:
+    """Thin grey lines of what needs no training, which leave the axes as they are."""
+    for s in yardsticks(results):
+        steps, values = range(1, len(s.curve) + 1), [e.value for e in s.curve]
+        add_quietly(axes, yardstick_line(s.model, steps, values))
+
+
+def yardstick_handles(results: Results) -> list[Line2D]:
+    """Their legend entries."""
+    return [yardstick_line(s.model) for s in yardsticks(results)]
+
+
+def labels(found: Iterable[Series]) -> dict[str, str]:
+    """Schedules and what a legend calls them."""
+    return {s.schedule: s.label for s in found}
 
 
 @styled
@@ -225,7 +248,7 @@ def physics_constraints(results: Results) -> Figure:
         axes.set(xlabel=step_label(results))
     for axes in grid[:, 0]:
         axes.set(ylabel="deviation / truth's own\n(0 = as the truth)")
-    add_legend(figure, schedule_handles([s.schedule for s in found], known))
+    add_legend(figure, schedule_handles(labels(found), known))
     return figure
 
 
@@ -243,8 +266,8 @@ def band_errors(results: Results) -> Figure:
         axes.set(xlabel="band of scales", ylabel="BSNMSE\n(1 = predicting nothing there)")
         axes.grid(visible=False, axis="x")
     fit_scale(grid[0], "y", [_estimate(s, band).value for s in found for band in bands])
-    schedules = dict.fromkeys(s.schedule for s in found)
-    add_legend(figure, [Swatch(label=text(n), **_fill(known[n])) for n in schedules])
+    named = labels(found).items()
+    add_legend(figure, [Swatch(label=text(to), **_fill(known[name])) for name, to in named])
     return figure
 
 
@@ -289,7 +312,7 @@ def _growth(results: Results, columns: Sequence[_Column], label: str) -> Figure:
             axes.set_title(text(f"{name}, {column.title}"))
             axes.set(xlabel=step_label(results), ylabel=label)
             axes.label_outer()
-    add_legend(figure, schedule_handles([s.schedule for s in found], known))
+    add_legend(figure, schedule_handles(labels(found), known))
     return figure
 
 
