@@ -277,3 +277,15 @@ def test_too_little_memory_is_said(window, error, expected):
     error = RuntimeError("a bug")
     with pytest.raises(RuntimeError, match="a bug"):
         next(ot.rollout(Hungry(), window, steps=1, schedule="4"))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_limits_do_not_depend_on_signs(make_domain, sign):
+    """What is negative everywhere may grow as far as what is positive, and no further."""
+    start = ot.Window(sign * torch.ones(1, 2, 2, 4, 4), make_domain((4, 4)))
+    with pytest.raises(ot.RolloutDiverged, match="exceeds its bound") as error:
+        list(ot.rollout(Doubling(), start, steps=99, schedule="4"))
+    assert error.value.num_valid == 49
+    with pytest.raises(ot.RolloutDiverged, match="field a, b exceeds its bound") as error:
+        list(ot.rollout(Doubling(), start, steps=9, schedule="4", bound=10.0))
+    assert error.value.num_valid == 3

@@ -299,3 +299,16 @@ def test_a_folder_that_can_not_be_made(tmp_path, make_header, make_values):
     (tmp_path / "a").write_text("a file")
     with pytest.raises(ot.DataError, match="b.hdf5' can't be written: (File exists|Not a dir)"):
         write_well(tmp_path / "a" / "b.hdf5", make_values(), make_header())
+
+
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_a_frame_may_be_used_again_once_it_was_given(tmp_path, make_header, as_tensor):
+    """Solvers step in place; several frames wait until a chunk is full."""
+    frame = np.zeros((1, 1, 6, 8), np.float32)
+    fields, storage = (FieldSpec("a"),), Storage(chunk_frames=4)
+    with WellWriter(tmp_path / "a.hdf5", make_header(), fields, 1, storage=storage) as writer:
+        for step in range(6):
+            frame[:] = step
+            writer.append(torch.from_numpy(frame) if as_tensor else frame)
+    with h5py.File(tmp_path / "a.hdf5") as file:
+        assert file["t0_fields/a"][0, :, 0, 0].tolist() == [0, 1, 2, 3, 4, 5]

@@ -609,3 +609,14 @@ def test_it_is_saved_and_loaded_and_absent_by_default(make_model, make_window, t
     assert not any("refine" in name for name in make_model().state_dict())
     with pytest.raises(ot.OvertoneError, match="refine is -1"):
         make_model(refine=-1)
+
+
+@pytest.mark.parametrize("tokenizer", ["csm", "ckm"])
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_an_untrained_model_is_near_persistence(make_model, make_window, processor, tokenizer):
+    """It predicts a tenth of the context's own change, at every patch, and not nothing."""
+    model = make_model(processor=processor, tokenizer=tokenizer)
+    window = make_window(model.domain)
+    for patch in model.patches:
+        change, _ = model.predict_change(window, patch, last_only=True)
+        assert 0.05 < change.square().mean().sqrt().item() < 0.3

@@ -230,3 +230,28 @@ def test_fixed_tokenizer_refuses_other_patches():
 
 def test_names():
     assert {"fixed": FixedTokenizer, "csm": StrideTokenizer, "ckm": KernelTokenizer} == TOKENIZERS
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_a_smooth_field_gives_the_same_token_at_every_patch(ndim):
+    """PI-resize keeps what a kernel says of a field that is resized with it, its sum first."""
+    domain = ot.Domain((32,) * ndim, (1.0,) * ndim, "periodic", ("u",))
+    tokenizer = make("ckm", domain, kernels=(8,)).double()
+    field = torch.ones(1, 1, 1, *domain.shape, dtype=torch.float64)
+    base = tokenizer.encode(field, PatchGrid.lay(domain, 8)).flatten(0, -2)[0]
+    assert base.abs().max() > 0.1
+    for patch in (4, 16):
+        tokens = tokenizer.encode(field, PatchGrid.lay(domain, patch)).flatten(0, -2)
+        torch.testing.assert_close(tokens, base.expand_as(tokens))
+
+
+def test_an_enlarged_encoder_meets_a_cubically_enlarged_field_alike():
+    """A token of a patch, and of the same patch interpolated to twice as many cells."""
+    small, large = (ot.Domain((n, n), (1.0, 1.0), "periodic", ("u",)) for n in (4, 8))
+    tokenizer = make("ckm", small, kernels=(4,)).double()
+    field = torch.randn(1, 1, 4, 4, dtype=torch.float64)
+    fine = F.interpolate(field, size=(8, 8), mode="bicubic")
+    one = tokenizer.encode(field[None], PatchGrid.lay(small, 4))
+    other = tokenizer.encode(fine[None], PatchGrid.lay(large, 8))
+    assert one.abs().max() > 0.1
+    torch.testing.assert_close(other, one)
