@@ -108,7 +108,7 @@ def test_statistics_that_are_nested_without_end(make_folder):
 def test_changes_go_on_from_block_to_block_and_not_from_trajectory_to_trajectory(
     make_folder, monkeypatch, frames
 ):
-    """Nine frames in blocks of several: the last of a block and the first of the next are a pair."""
+    """Nine frames in blocks of several: the last of one and the first of the next are a pair."""
     monkeypatch.setattr("overtone.data.stats.BLOCK_BYTES", 8 * 6 * 8 * frames)
     folder, values = make_folder(specs=(FieldSpec("a"),))
     array = np.concatenate([content[FieldSpec("a")] for content in values["train"]])

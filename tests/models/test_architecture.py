@@ -145,3 +145,8 @@ def test_numbers_of_numpy_are_taken(make_domain):
     one = make(make_domain, patches=(np.int64(4), 8), base_kernel=np.int64(16))
     assert one == make(make_domain, patches=(4, 8), base_kernel=16)
     assert make(make_domain, patches=np.array([4, 8])) == make(make_domain, patches=(4, 8))
+
+
+@pytest.mark.parametrize(("time", "stage_dim"), [("fold", 64), ("attend", 24)])
+def test_stages_that_read_all_frames_are_wider(make_domain, time, stage_dim):
+    assert make(make_domain, width=96, heads=3, time=time).stage_dim == stage_dim

@@ -582,8 +582,9 @@ def test_models_with_it_predict_on_any_domain(
 
 
 @ATTEND
-def test_the_last_prediction_is_the_same_with_and_without_the_others(make_model, make_window):
-    model = make_model(refine=6)
+@pytest.mark.parametrize("skip", [False, True])
+def test_the_last_prediction_is_the_same_with_and_without_the_others(make_model, make_window, skip):
+    model = make_model(refine=6, skip=skip)
     torch.nn.init.normal_(model.refinement.convolutions[-1].weight)
     window = make_window(model.domain)
     every, _ = model.predict_change(window, 8)

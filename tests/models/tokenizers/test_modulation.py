@@ -255,3 +255,41 @@ def test_an_enlarged_encoder_meets_a_cubically_enlarged_field_alike():
     other = tokenizer.encode(fine[None], PatchGrid.lay(large, 8))
     assert one.abs().max() > 0.1
     torch.testing.assert_close(other, one)
+
+
+def passed_by(kind, boundary, fields, shift=0):
+    """What details alone write at patch 8, from one field `(64,)`, in three stages of 2."""
+    torch.manual_seed(0)
+    domain = ot.Domain((64,), (1.0,), boundary, ("u",))
+    sizes = {"kernels": (4, 4, 4) if kind == "csm" else (2, 2, 2), "stage_dim": 5, "dim": 6}
+    tokenizer = TOKENIZERS[kind](domain, **sizes, skip=True).double()
+    grid = PatchGrid.lay(domain, 8, shift)
+    tokens, details = tokenizer.encode_with_details(fields.reshape(1, 1, 1, 64), grid)
+    num = len(tokens[0, 0])
+    assert [detail.shape[-1] for detail in details] == [4 * num, 2 * num]
+    return tokenizer.decode(torch.zeros_like(tokens), grid, details)[0, 0, 0]
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "wall"])
+@pytest.mark.parametrize("kind", ["csm", "ckm"])
+@pytest.mark.parametrize("cell", [3, 40, 61])
+def test_details_come_back_where_they_were_read(kind, boundary, cell):
+    """Of three stages; each joins its own, so what one cell says is written around it."""
+    field = torch.randn(64, dtype=torch.float64)
+    other = field.clone()
+    other[cell] += 1
+    for shift in (0, 3):
+        one, two = (passed_by(kind, boundary, x, shift) for x in (field, other))
+        distance = (torch.arange(64) - cell).abs()
+        if boundary == "periodic":
+            distance = torch.minimum(distance, 64 - distance)
+        changed = (one != two).nonzero().flatten()
+        assert distance[changed].max() < (24 if kind == "csm" else 4)
+        assert cell in changed
+
+
+@pytest.mark.parametrize("kind", ["csm", "ckm"])
+def test_details_know_no_seam_on_a_periodic_axis(kind):
+    field = torch.randn(64, dtype=torch.float64)
+    whole, moved = passed_by(kind, "periodic", field), passed_by(kind, "periodic", field.roll(24))
+    torch.testing.assert_close(moved, whole.roll(24))
