@@ -312,3 +312,14 @@ def test_a_frame_may_be_used_again_once_it_was_given(tmp_path, make_header, as_t
             writer.append(torch.from_numpy(frame) if as_tensor else frame)
     with h5py.File(tmp_path / "a.hdf5") as file:
         assert file["t0_fields/a"][0, :, 0, 0].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_time_begins_at_zero_however_a_file_is_written(tmp_path, make_header, make_values):
+    header, frame = make_header(dt=0.25), np.zeros((1, 1, 6, 8), np.float32)
+    with WellWriter(tmp_path / "a.hdf5", header, (FieldSpec("a"),), 1) as writer:
+        for _ in range(3):
+            writer.append(frame)
+    write_well(tmp_path / "b.hdf5", make_values(steps=3), header)
+    for name in ("a.hdf5", "b.hdf5"):
+        with h5py.File(tmp_path / name) as file:
+            assert file["dimensions/time"][:].tolist() == [0.0, 0.25, 0.5]
