@@ -299,3 +299,15 @@ def test_a_rollout_says_how_far_it_is(window):
     frames = ot.rollout(Doubling(), window, steps=4, schedule="4-8")
     next(frames)
     assert repr(frames).startswith("Rollout(1 of 4 steps made, schedule 4-8, 3 of 3 samples alive;")
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_limits_do_not_depend_on_signs(make_domain, sign):
+    """What is negative everywhere may grow as far as what is positive, and no further."""
+    start = ot.Window(sign * torch.ones(1, 2, 2, 4, 4), make_domain((4, 4)))
+    with pytest.raises(ot.RolloutDiverged, match="exceeds its bound") as error:
+        list(ot.rollout(Doubling(), start, steps=99, schedule="4"))
+    assert error.value.num_valid == 49
+    with pytest.raises(ot.RolloutDiverged, match="field a, b exceeds its bound") as error:
+        list(ot.rollout(Doubling(), start, steps=9, schedule="4", bound=10.0))
+    assert error.value.num_valid == 3

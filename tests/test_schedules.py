@@ -236,3 +236,18 @@ def test_threads_may_share_a_schedule():
 def test_schedules_may_be_within_each_other():
     nested = ot.Shifted(ot.Shifted(ot.Cycle(4, 8)), kind="stratified")
     assert [nested(step).patch for step in range(3)] == [4, 8, 4]
+
+
+@pytest.mark.parametrize("kind", ["stratified", "random"])
+def test_every_axis_is_shifted_by_offsets_of_its_own(kind):
+    """On diagonal shifts alone most of the grids' positions would never be used."""
+    schedule = ot.Shifted(ot.Constant(8), kind=kind)
+    shifts = [schedule(step).shift for step in range(200)]
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        pairs = {(shift[one], shift[other]) for shift in shifts}
+        assert len(pairs) > 40  # of 64; 8 on a diagonal
+
+
+def test_huge_patches_are_shifted_by_offsets_of_their_own_on_every_axis():
+    schedule = ot.Shifted(ot.Constant(10**9))
+    assert len(set(schedule(3).shift)) == 3

@@ -202,3 +202,13 @@ def test_names_that_are_no_text_are_read_and_can_be_shown(path):
     assert data[0][0].fields.isfinite().all()
     assert [shown(key) for key in data.parameters(0)] == [r"p\xff\x1b"]
     assert data.fingerprint()
+
+
+@pytest.mark.parametrize("first", [-1.0, 0.0, 7.0])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_axis_is_as_long_wherever_it_begins_and_whichever_way_it_runs(
+    tmp_path, make_header, make_values, first, sign
+):
+    places = [first + sign * (np.arange(n) + 0.5) / 4 for n in (6, 8)]
+    write_well(tmp_path / "a.hdf5", make_values(), make_header(coordinates=tuple(places)))
+    assert layout(tmp_path / "a.hdf5").extent == (1.5, 2.0)

@@ -331,3 +331,25 @@ def test_names_that_are_no_text(path):
     with h5py.File(path, "r+") as file:
         file.create_group(b"\xff\xfe")
     assert len(WellFolder(path)) == 6
+
+
+@pytest.mark.parametrize(("chunks", "refused"), [(1, False), (3, True)])
+def test_what_deflate_can_not_reach_is_refused_and_what_it_can_is_read(path, chunks, refused):
+    """Zeros are stored in a thousandth of their size; where chunks are missing, in less still."""
+    shape = (2, 9, 6, 8)
+
+    def create(file, group):
+        group.create_dataset("density", data=np.zeros(shape, np.float32))
+        wide = (1024, 1024 * chunks)
+        zeros = file.create_dataset("x", wide, "f4", chunks=(1024, 1024), compression="gzip",
+                                    compression_opts=9)  # fmt: skip
+        zeros[:, :1024] = 0.0
+        ratio = 4 * wide[0] * wide[1] / zeros.id.get_storage_size()
+        assert 900 * chunks < ratio < 1100 * chunks
+
+    replace_density(path, create)
+    if not refused:
+        assert len(WellFolder(path, context=2))
+        return
+    with pytest.raises(ot.DataError, match="/x declares .* never written in full"):
+        WellFolder(path)

@@ -102,3 +102,17 @@ def test_statistics_that_are_nested_without_end(make_folder):
     (folder / "stats.yaml").write_text("[" * 5000)
     with pytest.raises(ot.DataError, match="can't be read"):
         _ = WellFolder(folder).stats
+
+
+@pytest.mark.parametrize("frames", [2, 4, 5])
+def test_changes_go_on_from_block_to_block_and_not_from_trajectory_to_trajectory(
+    make_folder, monkeypatch, frames
+):
+    """Nine frames in blocks of several: the last of one and the first of the next are a pair."""
+    monkeypatch.setattr("overtone.data.stats.BLOCK_BYTES", 8 * 6 * 8 * frames)
+    folder, values = make_folder(specs=(FieldSpec("a"),))
+    array = np.concatenate([content[FieldSpec("a")] for content in values["train"]])
+    changes = np.diff(array.astype(np.float64), axis=1)
+    stats = compute_stats(folder)
+    assert stats["mean_delta"]["a"] == pytest.approx(changes.mean(), rel=1e-9)
+    assert stats["std_delta"]["a"] == pytest.approx(changes.std(), rel=1e-12)

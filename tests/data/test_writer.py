@@ -299,3 +299,27 @@ def test_a_folder_that_can_not_be_made(tmp_path, make_header, make_values):
     (tmp_path / "a").write_text("a file")
     with pytest.raises(ot.DataError, match="b.hdf5' can't be written: (File exists|Not a dir)"):
         write_well(tmp_path / "a" / "b.hdf5", make_values(), make_header())
+
+
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_a_frame_may_be_used_again_once_it_was_given(tmp_path, make_header, as_tensor):
+    """Solvers step in place; several frames wait until a chunk is full."""
+    frame = np.zeros((1, 1, 6, 8), np.float32)
+    fields, storage = (FieldSpec("a"),), Storage(chunk_frames=4)
+    with WellWriter(tmp_path / "a.hdf5", make_header(), fields, 1, storage=storage) as writer:
+        for step in range(6):
+            frame[:] = step
+            writer.append(torch.from_numpy(frame) if as_tensor else frame)
+    with h5py.File(tmp_path / "a.hdf5") as file:
+        assert file["t0_fields/a"][0, :, 0, 0].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_time_begins_at_zero_however_a_file_is_written(tmp_path, make_header, make_values):
+    header, frame = make_header(dt=0.25), np.zeros((1, 1, 6, 8), np.float32)
+    with WellWriter(tmp_path / "a.hdf5", header, (FieldSpec("a"),), 1) as writer:
+        for _ in range(3):
+            writer.append(frame)
+    write_well(tmp_path / "b.hdf5", make_values(steps=3), header)
+    for name in ("a.hdf5", "b.hdf5"):
+        with h5py.File(tmp_path / name) as file:
+            assert file["dimensions/time"][:].tolist() == [0.0, 0.25, 0.5]

@@ -227,3 +227,21 @@ def test_a_dataset_that_is_not_of_predictions_is_left_alone(roller, toy, tmp_pat
     with pytest.raises(ot.DataError, match="not one that Overtone marked"):
         predict(roller, toy, tmp_path / "own", overwrite=True)
     assert len(WellFolder(tmp_path / "own", "test", 1))
+
+
+def test_each_trajectory_keeps_its_own_scalars_when_another_blows_up(tmp_path, toy, steppers):
+    """The batch becomes files of one, two and one trajectories; the amplitude tells them apart."""
+    amplitudes = [1.0, 2.0, 3.0, 4.0]
+    source = WellFolder(toy, "test", 1)
+    frames = torch.stack([source.frames(row, 0, 12).fields for row in range(4)])
+    header = Header("toy", (16, 32), (1.0, 2.0), "periodic", 0.5)
+    fields = {"a": frames[:, :, 0], "clock": frames[:, :, 1]}
+    scalars = {"amplitude": amplitudes}
+    write_well(tmp_path / "in/data/test/a.hdf5", fields, header, scalars=scalars)
+    found = predict(exploding(steppers, 5.0, 1.0, 4.0), tmp_path / "in", tmp_path / "out", 6)
+    assert found.lengths == (3, 6, 6, 3)
+    data = WellFolder(tmp_path / "out", "test", 1)
+    known = [data.parameters(data.first_item(row))["amplitude"] for row in range(4)]
+    sizes = [data.frames(row, 0, 1).fields[0, 0].square().mean().sqrt() for row in range(4)]
+    assert known == amplitudes
+    assert [round(size.item()) for size in sizes] == amplitudes

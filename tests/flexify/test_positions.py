@@ -228,3 +228,15 @@ def test_windows_smaller_than_the_grid_and_foreign_orders_stay():
     model = Model()
     model.attention.relative_position_index.copy_(model.attention.relative_position_index.flip(0))
     assert find_tables(model, (4, 6)) == {}
+
+
+@pytest.mark.parametrize(("old", "new"), [(4, 8), (4, 7), (6, 3), (1, 5), (5, 5), (3, 1)])
+def test_displacements_beyond_the_window_are_those_at_its_end(old, new):
+    """A bias that is the same everywhere stays so: each row is a mean of known ones."""
+    matrix = displacement_matrix(old, new)
+    assert matrix.shape == (2 * new - 1, 2 * old - 1)
+    assert matrix.min() >= 0
+    torch.testing.assert_close(matrix.sum(dim=1), torch.ones(2 * new - 1, dtype=torch.float64))
+    if new > old:
+        ends = [row.nonzero().flatten().tolist() for row in (matrix[0], matrix[-1])]
+        assert ends == [[0], [2 * old - 2]]

@@ -140,3 +140,18 @@ def test_bad_input():
         physics.vorticity(torch.zeros(1, 8), grid((8,), "periodic"))
     with pytest.raises(ot.DomainError, match="5 or more"):
         physics.derivative(torch.zeros(4, 8), 0, grid((4, 8), ("wall", "periodic")))
+
+
+@pytest.mark.parametrize("weight", [1.0, -2.0])
+def test_a_fluid_at_rest_carries_its_weight_by_pressure(weight):
+    """Nothing moves where the gradient of pressure is the force, and everything where it is not."""
+    domain = grid((8, 12), ("periodic", "wall"))
+    height = (torch.arange(12, dtype=torch.float64) + 0.5) / 12
+    velocity = torch.zeros(3, 2, 8, 12, dtype=torch.float64)
+    pressure = (weight * height).expand(3, 8, 12)
+    force = torch.zeros_like(velocity)
+    force[:, 1] = weight
+    still = physics.momentum_residual(velocity, pressure, domain, viscosity=0.1, force=force)
+    assert still.max() < 1e-12
+    falling = physics.momentum_residual(velocity, 0 * pressure, domain, viscosity=0.1, force=force)
+    torch.testing.assert_close(falling, torch.full_like(falling, abs(weight)))

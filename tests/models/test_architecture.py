@@ -182,3 +182,8 @@ def test_the_papers_names_are_near_its_arithmetic_in_2d():
     for size, count in named.items():
         assert paper_arithmetic(*PAPER[size], 4, 2) == pytest.approx(count, rel=0.05)
     assert 6e6 < paper_arithmetic(*PAPER["7m"], 4, 2) < 7e6 < 7.6e6
+
+
+@pytest.mark.parametrize(("time", "stage_dim"), [("fold", 64), ("attend", 24)])
+def test_stages_that_read_all_frames_are_wider(make_domain, time, stage_dim):
+    assert make(make_domain, width=96, heads=3, time=time).stage_dim == stage_dim

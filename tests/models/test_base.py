@@ -486,3 +486,12 @@ def test_each_number_of_a_configuration_may_be_wrong(saved, value):
         path.write_text(json.dumps(changed))
         with contextlib.suppress(ot.CheckpointError):  # some numbers may well be another
             ot.load(saved)
+
+
+def test_a_change_takes_two_frames_to_be_seen(make_domain, make_window):
+    """Whatever the model; one that looks back on a single frame sees none and needs none."""
+    domain = make_domain()
+    accept_window(make_window(domain, frames=2), domain=domain, context=3, check_finite=True)
+    accept_window(make_window(domain, frames=1), domain=domain, context=1, check_finite=True)
+    with pytest.raises(ot.DomainError, match="has 1 frames; the model needs at least 2"):
+        accept_window(make_window(domain, frames=1), domain=domain, context=3, check_finite=True)

@@ -577,8 +577,9 @@ def test_models_with_it_predict_on_any_domain(
 
 
 @ATTEND
-def test_the_last_prediction_is_the_same_with_and_without_the_others(make_model, make_window):
-    model = make_model(refine=6)
+@pytest.mark.parametrize("skip", [False, True])
+def test_the_last_prediction_is_the_same_with_and_without_the_others(make_model, make_window, skip):
+    model = make_model(refine=6, skip=skip)
     torch.nn.init.normal_(model.refinement.convolutions[-1].weight)
     window = make_window(model.domain)
     every, _ = model.predict_change(window, 8)
@@ -604,3 +605,14 @@ def test_it_is_saved_and_loaded_and_absent_by_default(make_model, make_window, t
     assert not any("refine" in name for name in make_model().state_dict())
     with pytest.raises(ot.OvertoneError, match="refine is -1"):
         make_model(refine=-1)
+
+
+@pytest.mark.parametrize("tokenizer", ["csm", "ckm"])
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_an_untrained_model_is_near_persistence(make_model, make_window, processor, tokenizer):
+    """It predicts a tenth of the context's own change, at every patch, and not nothing."""
+    model = make_model(processor=processor, tokenizer=tokenizer)
+    window = make_window(model.domain)
+    for patch in model.patches:
+        change, _ = model.predict_change(window, patch, last_only=True)
+        assert 0.05 < change.square().mean().sqrt().item() < 0.3

@@ -88,3 +88,12 @@ def test_counting_leaves_the_model_alone_and_scales_with_the_batch():
     assert not model.training
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
     assert call_flops(model, model.domain, 4, frames=2) > 3 * one
+
+
+def test_in_training_every_frame_that_attends_is_computed_to_the_end():
+    """Also by the last block, which predicts the last frame alone when it is a forecast."""
+    d, m, tokens = 24, 40, 4 * 16
+    model = model_of(blocks=1, context=4, width=d, heads=3, mlp_dim=m, time="attend")
+    linear = 2 * tokens * (8 * d * d + 3 * d * m)
+    trained = call_flops(model, model.domain, 4, frames=4, training=True)
+    assert trained > 3 * linear > 2 * call_flops(model, model.domain, 4, frames=4)

@@ -89,3 +89,11 @@ def test_wrong_size(size):
 def test_unknown_mode():
     with pytest.raises(PatchError, match="'lanczos'; expected one of"):
         pi_resize(torch.randn(1, 1, 4), 2, mode="lanczos")
+
+
+@pytest.mark.parametrize("resize", [pi_resize, interpolate])
+def test_cubic_is_what_nobody_has_to_ask_for(resize):
+    weight = torch.randn(3, 2, 4, 4, dtype=torch.float64)
+    for size in (2, 8):
+        assert torch.equal(resize(weight, size), resize(weight, size, mode="bicubic"))
+        assert not torch.allclose(resize(weight, size), resize(weight, size, mode="bilinear"))

@@ -43,3 +43,17 @@ def test_only_attending_models_have_another_context(system):
         attends = training.label.endswith("attending")
         assert training.config().model.context == (4 if attends else 8)
         assert (training.config().model.time == "attend") == attends
+
+
+@CASES
+def test_half_of_the_updates_are_shifted_and_coarse_patches_are_drawn_more_often(system):
+    """As the module says; models that attend are left as they were."""
+    for training in compared(rivals(system, 2)):
+        config = training.config()
+        assert config.train.shift == 0.5
+        folded = config.model.time == "fold" and not config.model.is_baseline
+        if folded and len(config.model.patches) > 1:
+            weights = dict(zip(config.model.patches, config.train.patch_weights, strict=True))
+            assert weights[max(weights)] > weights[min(weights)]
+        else:
+            assert config.train.patch_weights is None

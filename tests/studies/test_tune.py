@@ -50,3 +50,10 @@ def test_a_run_that_only_blew_up_never_wins(training, tmp_path):
     write_summaries(tmp_path, training, (None, None, 0.9, None, None, None))
     assert best_form(training, tmp_path)[0] == list(FORMS)[2]
     assert score(tmp_path / next(iter(trials(training).values())).name) == float("inf")
+
+
+def test_what_is_unrolled_is_so_at_the_end_alone(training):
+    configs = [trial.config().train for trial in trials(training).values()]
+    unrolled = [(c.unroll, c.unroll_from) for c in configs if c.unroll > 1]
+    assert unrolled == [(4, 0.6)] * len(RATES)
+    assert {(c.unroll, c.unroll_from) for c in configs} == {(4, 0.6), (1, 0.0)}

@@ -183,3 +183,22 @@ def test_a_state_that_is_no_safetensors(tmp_path):
 def test_no_checkpoint_at_all(tmp_path):
     assert Checkpoints(tmp_path, ALONE).newest() == (None, [])
     assert not Checkpoints(tmp_path, ALONE).any_complete()
+
+
+def test_one_that_is_half_removed_does_not_look_complete(tmp_path, monkeypatch):
+    """A kill, or a full disk, while an older one is deleted file by file."""
+    checkpoints = Checkpoints(tmp_path, ALONE, keep=1)
+    save(checkpoints, 1)
+
+    def stop(path, names):
+        (path / "state/state.safetensors").unlink()
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("overtone.train.checkpoint.folders.remove", stop)
+    with pytest.raises(CheckpointError, match="Input/output error"):
+        save(checkpoints, 2)
+    assert not (checkpoints.folder / "update-00000001/COMPLETE").exists()
+    assert checkpoints.newest()[0].update == 2
+    found, (note,) = checkpoints.newest(below=2)
+    assert found is None
+    assert "has no COMPLETE marker" in note

@@ -18,7 +18,7 @@ from overtone.models.storage import load_folder
 from overtone.train.config import OptimizerConfig, TrainConfig, change
 from overtone.train.console import Display
 from overtone.train.journal import describe, read_journal
-from overtone.train.loop import Parts, Trainer, update_flops
+from overtone.train.loop import Parts, Trainer, _clocks, update_flops
 from overtone.train.objective import choices, losses
 from overtone.train.parallel import Ranks
 from overtone.train.recipes import recipe
@@ -215,3 +215,50 @@ def test_a_compiled_run_has_the_same_curve(small, tmp_path):
         lines = read_journal(tmp_path / str(switch) / "metrics.jsonl")
         curves.append([line["loss"] for line in lines if line["kind"] == "train"])
     assert curves[0] == pytest.approx(curves[1], rel=1e-4)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_the_loss_of_an_update_is_the_mean_of_its_steps_and_parts(
+    small, tmp_path, monkeypatch, accumulate
+):
+    """So one that is unrolled takes no larger step than one that is not."""
+
+    def known(predict, window, target, chosen, config, *, causal):
+        yield from (torch.tensor(n + 1.0, requires_grad=True) for n in range(len(chosen)))
+
+    monkeypatch.setattr("overtone.train.loop.losses", known)
+    changes = {"train__unroll": 3, "train__unroll_from": 0.5, "train__accumulate": accumulate}
+    config = small(train__updates=4, valid__every=4, **changes)
+    train(config, tmp_path / "run", console=Console(quiet=True))
+    lines = [m for m in read_journal(tmp_path / "run/metrics.jsonl") if m["kind"] == "train"]
+    assert [line["loss"] for line in lines] == pytest.approx([1.0, 1.0, 2.0, 2.0])
+
+
+def test_the_two_clocks_are_the_walls_and_the_processes_own(monkeypatch):
+    monkeypatch.setattr("overtone.train.loop.time.monotonic", lambda: 5.0)
+    monkeypatch.setattr("overtone.train.loop.time.process_time", lambda: 3.0)
+    assert _clocks().tolist() == [5.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("limits", "updates"),
+    [
+        ({}, 9),
+        ({"max_minutes": 1 / 3}, 3),
+        ({"max_cpu_minutes": 1 / 3}, 6),
+        ({"max_minutes": 1 / 3, "max_cpu_minutes": 1 / 3}, 3),
+        ({"max_minutes": 10.0, "max_cpu_minutes": 1 / 3}, 6),
+        ({"max_minutes": 10.0, "max_cpu_minutes": 10.0}, 9),
+    ],
+    ids=str,
+)
+def test_the_first_budget_that_is_used_up_ends_a_run(small, tmp_path, monkeypatch, limits, updates):
+    """At every look six seconds have gone by on the wall, of which the process had two."""
+    looks = itertools.count()
+    monkeypatch.setattr(
+        "overtone.train.loop._clocks", lambda: next(looks) * np.array([6.0, 2.0])
+    )  # an update has spent (6, 2), and two looks more each one behind it: 20 s at the third, sixth
+    given = {f"train__{name}": value for name, value in limits.items()}
+    config = small(train__updates=9, valid__every=9, save__every=9, **given)
+    train(config, tmp_path / "run", console=Console(quiet=True))
+    assert json.loads((tmp_path / "run/summary.json").read_text())["update"] == updates

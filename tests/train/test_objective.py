@@ -257,3 +257,10 @@ def test_noise_is_a_share_of_each_field():
         noise = (noisy.fields / unit - window.fields).std(dim=(1, 3), correction=0)
         share = noise / window.fields.std(dim=(1, 3), correction=0)
         assert share.flatten().tolist() == pytest.approx([0.1, 0.1], rel=0.3)
+
+
+def test_unrolled_steps_at_one_patch_have_shifts_of_their_own():
+    config = TrainConfig(unroll=3, shift=True)
+    drawn = [choices(config, (16,), 2, update, 0.0) for update in range(20)]
+    different = [len({shift for _, shift in steps}) for steps in drawn]
+    assert different.count(3) > 15

@@ -29,7 +29,7 @@ from overtone.errors import (
 from overtone.normalize import change_share, typical_pace
 from overtone.train.config import change, parse_pairs
 from overtone.train.journal import read_journal
-from overtone.train.run import make_model, train
+from overtone.train.run import make_model, read, train
 
 QUIET = Console(file=io.StringIO())
 
@@ -413,3 +413,17 @@ def test_cvit_trains_and_loads(small, tmp_path):
     )  # fmt: skip
     train(config, tmp_path / "run", console=QUIET)
     assert ot.load(tmp_path / "run").patches == (4, 8)
+
+
+@pytest.mark.parametrize(("share", "reads"), [(1.01, 1), (0.99, 3), (0.0, 3)])
+def test_data_memory_is_how_many_gigabytes_of_frames_are_kept(small, monkeypatch, share, reads):
+    """What fits is read once; what does not is read at every use."""
+    config = small()
+    size = read(config, config.data.path, "train", horizon=1)._bytes() / 1e9
+    config = small(data__memory=share * size)
+    data = read(config, config.data.path, "train", horizon=1)
+    seen, original = [], WellFolder._read_file
+    monkeypatch.setattr(WellFolder, "_read_file", lambda *given: seen.append(1) or original(*given))
+    first, *others = (data[4][0].fields for _ in range(3))
+    assert all(torch.equal(first, other) for other in others)
+    assert len(seen) == reads

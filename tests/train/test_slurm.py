@@ -37,6 +37,8 @@ def test_a_job_from_submission_to_model(small, tmp_path, monkeypatch):
     """As `overtone train --slurm` does it, but submitit starts the job on this machine."""
     monkeypatch.setenv("OVERTONE_SLURM_GPUS", "0")
     monkeypatch.setenv("OVERTONE_SLURM_CPUS", "1")
+    # It waits 15 seconds for a result, in which one busy core does not even import torch.
+    monkeypatch.setattr(submitit.LocalJob, "_results_timeout_s", 120)
     folder = tmp_path / "run"
     number = submit(small(train__updates=2), folder, cluster="local")
     assert submitit.LocalJob(folder / "slurm", number).results() == ["finished"]

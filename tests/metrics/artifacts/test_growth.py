@@ -132,3 +132,16 @@ def test_a_pool_means_over_those_that_got_there():
     assert joint.excess[2:] == pytest.approx(one.excess[2:])
     mean = (5 * one.fold.mean_square + 2 * two.fold.mean_square) / 7
     assert torch.allclose(joint.fold.mean_square, mean)
+
+
+def test_the_fold_of_a_rollout_is_the_mean_of_its_samples_and_steps():
+    """However many samples a step has, and however they come."""
+    steps = [torch.randn(3, 2, 16, 16, dtype=torch.float64) for _ in range(2)]
+    expected = fold(torch.stack(steps), 4, ndim=2)
+    for parts in (1, 3):
+        tracker = HarmonicTracker([4], ndim=2)
+        for step in steps:
+            tracker.update(step.chunk(parts))
+        found = tracker.results()[4].fold
+        torch.testing.assert_close(found.mean, expected.mean.mean(dim=(0, 1, 2)))
+        torch.testing.assert_close(found.mean_square, expected.mean_square.mean(dim=(0, 1, 2)))

@@ -7,6 +7,7 @@ import torch
 
 import overtone as ot
 from overtone.metrics import find_period, harmonic_excess
+from overtone.metrics.artifacts.lattice import patch_power
 from overtone.metrics.spectrum import wavenumber_norm
 from overtone.solvers import ShearFlow
 
@@ -184,3 +185,16 @@ def test_bad_input():
         find_period(random_field((3, 3)), ndim=2)
     with pytest.raises(ot.DomainError, match="NaN"):
         harmonic_excess(field * math.nan, 4, ndim=2)
+
+
+@pytest.mark.parametrize(("shape", "patch"), [((64, 64), 8), ((256,), 16)])
+def test_several_looks_at_a_lattice_are_paid_for(shape, patch):
+    """The best of n looks is n times as likely to stand out by chance as one of them."""
+    ndim = len(shape)
+    field = random_field(shape, 3, num=40)
+    found = harmonic_excess(field, patch, ndim=ndim)
+    _, lattice = patch_power(field, (patch,) * ndim, (True,) * ndim)
+    num = len(lattice.looks)
+    assert num > 1 or ndim == 1
+    expected = [min(1.0, num * 0.5 * math.erfc(z / math.sqrt(2))) for z in found.z.tolist()]
+    assert found.p_value.tolist() == pytest.approx(expected)

@@ -133,3 +133,8 @@ def test_the_periods_that_are_tried_fit_often_enough(shape, wraps, expected):
     for period in expected:
         whole = whole_patches(shape, (period,) * len(shape), wraps)
         lay_lattice(whole[0], (period,) * len(shape), whole[1])  # raises if it can't be judged
+
+
+def test_an_axis_that_is_cropped_wraps_no_more():
+    assert whole_patches((10, 12), (4, 4), (True, True)) == ((8, 12), (False, True))
+    assert whole_patches((10, 12), (5, 5), (False, True)) == ((10, 10), (False, False))

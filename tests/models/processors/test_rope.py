@@ -81,3 +81,12 @@ def test_rotations_are_rotations(ndim):
     rotation = table(PatchGrid.lay(there, 2), head_dim=10)
     assert rotation.shape == (*(4,) * ndim, 5, 2)
     assert torch.allclose(rotation.square().sum(-1), torch.ones(*(4,) * ndim, 5))
+
+
+def test_the_first_pair_turns_a_radian_in_a_frame_and_the_last_in_a_hundred():
+    """Between them the frequencies fall geometrically."""
+    rotation = time_rotation(3, 12, torch.zeros(1, dtype=torch.float64))
+    angles = torch.atan2(rotation[..., 1], rotation[..., 0])
+    expected = [100 ** (-pair / 5) for pair in range(6)]
+    assert angles[1].tolist() == pytest.approx(expected)
+    assert angles[2].tolist() == pytest.approx([2 * angle for angle in expected])

@@ -10,7 +10,15 @@ import torch.nn.functional as F
 import overtone as ot
 from overtone.grid import PatchGrid
 from overtone.models.processors import PROCESSORS, Transformer
-from overtone.models.processors.attention import DropPath, Gate, Heads, ScaledLinear, attend
+from overtone.models.processors.attention import (
+    AxialAttention,
+    DropPath,
+    FullAttention,
+    Gate,
+    Heads,
+    ScaledLinear,
+    attend,
+)
 from overtone.models.processors.rope import space_rotation, time_rotation
 
 
@@ -224,3 +232,35 @@ print(before - resident())
 def test_gaps_between_live_blocks_are_given_back():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 90 * 2**20
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 6), (2, 3, 4)])
+@pytest.mark.parametrize("kind", [AxialAttention, FullAttention])
+def test_where_all_values_are_alike_attention_returns_them(kind, shape):
+    """Each axis by itself gives them back, so their mean does, and no sum would."""
+    q, k, v = (torch.randn(2, 3, *shape, 2, 8) for _ in range(3))
+    same = v[:, :1, *(slice(1) for _ in shape)].expand_as(v)
+    mixed = kind(16, 2, scale=1.0).mix(q, k, same).reshape(same.shape)
+    torch.testing.assert_close(mixed, same)
+
+
+def test_drop_path_grows_with_depth_from_nothing():
+    rates = [block.drop_path.rate for block in make(drop_path=0.3, num_blocks=4).blocks]
+    assert rates == pytest.approx([0.0, 0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("context", [1, 4])
+def test_every_branch_of_a_block_may_be_dropped(context):
+    """Of equal samples each is passed on as it came, or with branches that are scaled up."""
+    there = grid((3, 4))
+    block = make(context=context, drop_path=0.5, num_blocks=2).blocks[1].train()
+    tokens = tokens_on(there, frames=context)[:1].expand(64, -1, -1, -1, -1)
+    rotations = (
+        space_rotation(there, 8, 16, tokens),
+        time_rotation(context, 8, tokens),
+    )
+    added = block(tokens, there, *rotations, False) - tokens
+    whole = added.flatten(1)[:, :1].unique().numel()
+    # Both branches, either of them, or none; a model of one frame has one branch.
+    assert whole == (4 if context > 1 else 2)
+    assert bool((added == 0).flatten(1).all(dim=1).any())

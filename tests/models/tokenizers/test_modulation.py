@@ -230,3 +230,66 @@ def test_fixed_tokenizer_refuses_other_patches():
 
 def test_names():
     assert {"fixed": FixedTokenizer, "csm": StrideTokenizer, "ckm": KernelTokenizer} == TOKENIZERS
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_a_smooth_field_gives_the_same_token_at_every_patch(ndim):
+    """PI-resize keeps what a kernel says of a field that is resized with it, its sum first."""
+    domain = ot.Domain((32,) * ndim, (1.0,) * ndim, "periodic", ("u",))
+    tokenizer = make("ckm", domain, kernels=(8,)).double()
+    field = torch.ones(1, 1, 1, *domain.shape, dtype=torch.float64)
+    base = tokenizer.encode(field, PatchGrid.lay(domain, 8)).flatten(0, -2)[0]
+    assert base.abs().max() > 0.1
+    for patch in (4, 16):
+        tokens = tokenizer.encode(field, PatchGrid.lay(domain, patch)).flatten(0, -2)
+        torch.testing.assert_close(tokens, base.expand_as(tokens))
+
+
+def test_an_enlarged_encoder_meets_a_cubically_enlarged_field_alike():
+    """A token of a patch, and of the same patch interpolated to twice as many cells."""
+    small, large = (ot.Domain((n, n), (1.0, 1.0), "periodic", ("u",)) for n in (4, 8))
+    tokenizer = make("ckm", small, kernels=(4,)).double()
+    field = torch.randn(1, 1, 4, 4, dtype=torch.float64)
+    fine = F.interpolate(field, size=(8, 8), mode="bicubic")
+    one = tokenizer.encode(field[None], PatchGrid.lay(small, 4))
+    other = tokenizer.encode(fine[None], PatchGrid.lay(large, 8))
+    assert one.abs().max() > 0.1
+    torch.testing.assert_close(other, one)
+
+
+def passed_by(kind, boundary, fields, shift=0):
+    """What details alone write at patch 8, from one field `(64,)`, in three stages of 2."""
+    torch.manual_seed(0)
+    domain = ot.Domain((64,), (1.0,), boundary, ("u",))
+    sizes = {"kernels": (4, 4, 4) if kind == "csm" else (2, 2, 2), "stage_dim": 5, "dim": 6}
+    tokenizer = TOKENIZERS[kind](domain, **sizes, skip=True).double()
+    grid = PatchGrid.lay(domain, 8, shift)
+    tokens, details = tokenizer.encode_with_details(fields.reshape(1, 1, 1, 64), grid)
+    num = len(tokens[0, 0])
+    assert [detail.shape[-1] for detail in details] == [4 * num, 2 * num]
+    return tokenizer.decode(torch.zeros_like(tokens), grid, details)[0, 0, 0]
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "wall"])
+@pytest.mark.parametrize("kind", ["csm", "ckm"])
+@pytest.mark.parametrize("cell", [3, 40, 61])
+def test_details_come_back_where_they_were_read(kind, boundary, cell):
+    """Of three stages; each joins its own, so what one cell says is written around it."""
+    field = torch.randn(64, dtype=torch.float64)
+    other = field.clone()
+    other[cell] += 1
+    for shift in (0, 3):
+        one, two = (passed_by(kind, boundary, x, shift) for x in (field, other))
+        distance = (torch.arange(64) - cell).abs()
+        if boundary == "periodic":
+            distance = torch.minimum(distance, 64 - distance)
+        changed = (one != two).nonzero().flatten()
+        assert distance[changed].max() < (24 if kind == "csm" else 4)
+        assert cell in changed
+
+
+@pytest.mark.parametrize("kind", ["csm", "ckm"])
+def test_details_know_no_seam_on_a_periodic_axis(kind):
+    field = torch.randn(64, dtype=torch.float64)
+    whole, moved = passed_by(kind, "periodic", field), passed_by(kind, "periodic", field.roll(24))
+    torch.testing.assert_close(moved, whole.roll(24))

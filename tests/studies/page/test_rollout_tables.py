@@ -211,3 +211,30 @@ def test_each_law_has_its_best(render, cells, make_comparison, make_trained):
     shown = make_comparison([model.model_copy(update={"runs": runs})])
     _, *rows = cells(render(f"physics {NAME}", shear_flow_mini=shown), bold=True)
     assert [(row[0], row[2]) for row in rows if "**" in row[3]] == [("a", "`4`"), ("b", "`16`")]
+
+
+def test_models_are_in_order_of_their_first_ten_steps(render, cells, make_comparison, make_trained):
+    """Over all steps the order is the other one."""
+    models = []
+    for name, ten, every in (("slow", 0.2, 0.4), ("fast", 0.1, 0.9)):
+        model = make_trained(name, 0, ["16"])
+        (run,) = model.runs
+        errors = {"vrmse_10": run.vrmse_10.model_copy(update={"value": ten}),
+                  "vrmse_all": run.vrmse_all.model_copy(update={"value": every})}  # fmt: skip
+        models.append(model.model_copy(update={"runs": (run.model_copy(update=errors),)}))
+    shown = make_comparison(models)
+    rows = cells(render(f"comparison {NAME}", shear_flow_mini=shown))[1:]
+    assert [row[0] for row in rows] == ["fast, `16`", "slow, `16`"]
+
+
+def test_in_a_matrix_what_blew_up_is_never_the_best(render, cells, make_comparison, make_trained):
+    """However small its error was up to there."""
+    models = [
+        make_trained("bad", 0, ["16"], factor=0.01, blow_up=4),
+        make_trained("good", 0, ["16"]),
+        make_trained("worse", 0, ["16"], factor=2.0),
+    ]
+    text = render(f"matrix {NAME}", shear_flow_mini=make_comparison(models))
+    header, row = cells(text, bold=True)
+    marked = [name for name, cell in zip(header, row, strict=True) if cell.startswith("**")]
+    assert marked == ["good"]
