@@ -63,8 +63,13 @@ def test_a_row_for_each_schedule_of_each_model(make_model, make_results):
     assert "blow-up" not in text
 
 
-def test_eighty_columns_are_enough(make_results):
-    assert shown(make_results()).split() == shown(make_results(), width=200).split()
+def test_eighty_columns_are_enough(make_model, make_results, with_yardsticks):
+    schedules = ("16", "4-8-16+shift")
+    results = make_results([make_model("fixed16"), make_model("csm", schedules=schedules)])
+    for found in (results, with_yardsticks(results, (0.2, 50.0))):
+        narrow, wide = (shown(found, width).replace("─", "").split() for width in (80, 200))
+        assert narrow == wide
+        assert "schedule:" not in shown(found)  # no list
 
 
 def test_forty_columns_are_enough_for_a_list(make_results):
@@ -95,8 +100,8 @@ def test_yardsticks_stand_below_the_models(make_model, make_results, with_yardst
     assert rollout_table(results).rows[-2][4:] == ("–",) * 4
     assert "persistence" not in {row[0] for row in artifact_table(results).rows}
     lines = shown(results).splitlines()
-    (line,) = [line for line in lines if line.startswith("persistence")]
-    assert line.split() == ["persistence", "0.0400", "0.1667", "0.2500"]
+    (line,) = [line for line in lines if line.startswith("to beat persistence")]
+    assert line.split() == ["to", "beat", "persistence", "0.0400", "0.1667", "0.2500"]
 
 
 def test_models_without_patches_have_no_tokens(make_bare, make_model, make_results):
