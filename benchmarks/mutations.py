@@ -102,8 +102,7 @@ MUTATIONS = (
         "drop_path=drop_path * i / max(num_blocks - 1, 1)", "drop_path=drop_path", TRANSFORMER),
     Mutation(
         "models: drop path on time attention alone", MODELS / "processors/transformer.py",
-        "self.drop_path(self.space(y, space_rotation, grid) + self.mlp(y))",
-        "self.space(y, space_rotation, grid) + self.mlp(y)", TRANSFORMER),
+        "self.drop_path(mixed + self.mlp(y))", "mixed + self.mlp(y)", TRANSFORMER),
     Mutation(
         "models: CKM's encoder interpolates", MODELS / "tokenizers/modulation.py",
         'PI-resized to the stride."""\n        return pi_resize(',
@@ -193,7 +192,7 @@ MUTATIONS = (
         '"time": "attend",', '"time": "fold",', ("models/test_compat.py",)),
     Mutation(
         "models: a training step's FLOPs are a forecast's", MODELS / "flops.py",
-        "last_only=not training)", "last_only=True)", ("models/test_flops.py",)),
+        "last_only=not training,", "last_only=True,", ("models/test_flops.py",)),
     Mutation(
         "models: details join the wrong stage", MODELS / "tokenizers/convolution.py",
         "self._detail(details[-1 - i],", "self._detail(details[i],", TOKENIZERS),
@@ -230,7 +229,7 @@ MUTATIONS = (
         "change = changes[:, -1:].detach()", "change = changes[:, -1:]",
         ("train/test_objective.py",)),
     Mutation(
-        "train: a CPU budget on the wall's clock", TRAIN / "loop.py",
+        "train: a CPU budget on the wall's clock", TRAIN / "budget.py",
         "shares.append(progress.cpu_seconds / 60", "shares.append(progress.seconds / 60", BUDGETS),
     Mutation(
         "train: the process's clock is the wall's", TRAIN / "loop.py",
@@ -241,7 +240,7 @@ MUTATIONS = (
         "self._unbooked = _clocks() - agreed", "self._unbooked = np.zeros(2)",
         ("train/test_loop.py::test_the_optimizers_step_is_part_of_the_time_spent",)),
     Mutation(
-        "train: the last budget counts", TRAIN / "loop.py",
+        "train: the last budget counts", TRAIN / "budget.py",
         "return min(max(shares), 1.0)", "return min(min(shares), 1.0)", BUDGETS),
     Mutation(
         "train: FLOPs of the first step alone", TRAIN / "loop.py",
@@ -387,7 +386,7 @@ MUTATIONS = (
         ("data/test_writer.py",)),
     Mutation(
         "data: uneven steps go unsaid", PACKAGE / "data/layout.py",
-        "> 0.01 * mean", "> 0.9 * mean", ("data/test_layout.py",)),
+        "<= 0.01 * mean", "<= 0.9 * mean", ("data/test_layout.py",)),
     Mutation(
         "data: one mask cell makes a wall", PACKAGE / "data/layout.py",
         "edge.all() if kind is Boundary.WALL else edge.any()", "edge.any()",

@@ -62,7 +62,7 @@ PAIRS = ("16", "16+shift", "4-8-16", "4-8-16+shift")
 """The coarsest patch and the cycle, without shifts and with them."""
 TELLING = ("4", *PAIRS)
 SEAMS = (*PAIRS, "8+shift", "4")
-LATE = ("vrmse", "energy", "physics")
+LATE = ("vrmse", "energy")
 """Curves by which a long rollout is judged."""
 DRAWN = ("vrmse", "excess", "spectra")
 """Curves of the comparison that the page of results draws."""

@@ -14,7 +14,16 @@ from overtone.schedules import Choice
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(0.01, "0.0100"), (205.4, "205"), (12345.6, "12,346"), (math.nan, "–"), (math.inf, "–")],
+    [
+        (0.01, "0.0100"),
+        (205.4, "205"),
+        (999.6, "1,000"),
+        (12345.6, "12,346"),
+        (8.73e9, "8.73e9"),
+        (-2e20, "-2.00e20"),
+        (math.nan, "–"),
+        (math.inf, "–"),
+    ],
 )
 def test_numbers_have_three_digits(value, said):
     assert number(value) == said

@@ -25,11 +25,17 @@ def sentences(results: Results) -> list[str]:
     return [*said, *_cautions(results)] if found else ["No rollouts were evaluated."]
 
 
+HUGE = 1e8
+"""From here on nobody counts digits: an error that large has run away."""
+
+
 def number(value: float) -> str:
-    """Three significant digits; a dash for what is not a number."""
+    """Three significant digits, whole thousands and millions; a dash for what is not a number."""
     if not math.isfinite(value):
         return "–"
-    return f"{value:#.3g}".rstrip(".") if abs(value) < 1000 else f"{value:,.0f}"
+    if 999.5 <= abs(value) < HUGE:
+        return f"{value:,.0f}"
+    return f"{value:#.3g}".rstrip(".").replace("e+0", "e").replace("e+", "e")
 
 
 def interval(estimate: Estimate) -> str:
