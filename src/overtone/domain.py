@@ -252,14 +252,6 @@ def require_window(window: object, domain: Domain | None) -> None:
     )
 
 
-def parse_boundaries(text: str) -> BoundarySpec:
-    """One name for all axes, or one for each with commas; `lower/upper` where sides differ."""
-    axes = text.split(",")
-    if len(axes) == 1 and "/" not in text:
-        return text
-    return [axis.split("/") if "/" in axis else axis for axis in axes]
-
-
 PerAxis = int | Sequence[int]
 """One int for all axes, or one for each."""
 
@@ -361,6 +353,14 @@ def _boundaries(spec: BoundarySpec, ndim: int) -> tuple[Sides, ...]:
             "(lower side, upper side)"
         )
     return tuple(_sides(axis) for axis in axes)
+
+
+def parse_boundaries(text: str) -> BoundarySpec:
+    """One name for all axes, or one for each with commas; `lower/upper` where sides differ."""
+    axes = text.split(",")
+    if len(axes) == 1 and "/" not in text:
+        return text
+    return [axis.split("/") if "/" in axis else axis for axis in axes]
 
 
 def _sides(spec: str | Sequence[str]) -> Sides:
