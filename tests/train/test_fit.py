@@ -141,11 +141,18 @@ class Pairs(Dataset):
 def test_all_kinds_of_data_give_the_same_model(waves, split, domain):
     """A folder, an open folder, lists of arrays, windows of them, and a dataset of pairs."""
     settings = FEW | {"train.unroll": 1, "train.unroll_from": 0.0}
+    facts = {
+        "dt": domain.dt, "extent": domain.extent, "boundaries": domain.boundaries,
+        "fields": ",".join(domain.fields), "layout": "tcx",
+    }  # fmt: skip
     kinds = {
         "path": (str(waves), None),
         "folder": (WellFolder(waves, "train", context=2), None),
         "arrays": (split("train"), split("valid")),
         "tensors": ([torch.tensor(a) for a in split("train")], split("valid")),
+        "understood": tuple(
+            ot.data.from_arrays(split(name), **facts) for name in ("train", "valid")
+        ),
         "windows": (ArrayWindows(split("train"), domain, 2), ArrayWindows(split("valid"), domain)),
         "pairs": (
             Pairs(WellFolder(waves, "train", 3, 1)), Pairs(WellFolder(waves, "valid", 3, 3)),
