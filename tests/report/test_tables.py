@@ -1,8 +1,16 @@
 """The report's tables, and the one in the terminal."""
 
+import pytest
 from rich.console import Console
 
-from overtone.report.tables import artifact_table, field_table, results_table, rollout_table, tables
+from overtone.report.tables import (
+    _seconds,
+    artifact_table,
+    field_table,
+    results_table,
+    rollout_table,
+    tables,
+)
 
 
 def test_every_row_has_every_column(make_model, make_results):
@@ -41,6 +49,15 @@ def shown(results, width=80):
     with console.capture() as capture:
         console.print(results_table(results))
     return capture.get()
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(4e-4, "4e-04"), (0.01, "0.01"), (0.081, "0.08"), (9.996, "10.0"), (99.96, "100"),
+     (12345.0, "12345")],
+)  # fmt: skip
+def test_seconds_are_short(value, said):
+    assert _seconds(value) == said
 
 
 def test_a_row_for_each_schedule_of_each_model(make_model, make_results):

@@ -138,7 +138,7 @@ def results_table(results: Results) -> Listing:
     """One row for each schedule of each model, and for what needs no training."""
     data = results.data
     header = ["model", "schedule", "next\nstep", "VRMSE\n10", "VRMSE\nall", "exc.\ndB",
-              "seams\ndB", "worst\ndB", "tokens", "s"]  # fmt: skip
+              "seam\ndB", "worst\ndB", "tokens", "s"]  # fmt: skip
     lost = any(run.blow_up for model in results.models for run in model.runs)
     names = [model.name for model in results.models]
     rows = []
@@ -197,7 +197,10 @@ def _with_interval(estimate: Estimate) -> str:
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.2g}" if value < 100 else f"{value:.0f}"
+    """Four characters from hundredths of a second to hours."""
+    if value < 0.01:
+        return f"{value:.0e}"
+    return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
 
 
 def _artifact(run: Run) -> tuple[str, str, str]:
