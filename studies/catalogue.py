@@ -169,7 +169,9 @@ def _seams() -> Study:
     """The packaged models again, so that anyone can measure their seams without training."""
     own = tuple(replace(t, packaged=True) for t in models(SHEAR, ("fixed16", "csm")))
     name = f"{SHEAR}-seams"
-    comparison = Comparison(name, names(own), SEAMS, start=START, curves=("seams", "worst_seams"))
+    comparison = Comparison(
+        name, names(own), SEAMS, start=START, curves=("seams", "worst_seams", "axis_spectra")
+    )
     return Study(name, "seams where the grid lies, of packaged models", own, (comparison,))
 
 

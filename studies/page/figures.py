@@ -14,6 +14,7 @@ from PIL import Image
 from overtone.evaluate.results import ResidualSpectrum, Results
 from overtone.files import replacing
 from overtone.report.figures.artifacts import residual_spectra
+from overtone.report.figures.axis_spectra import axis_spectra
 from overtone.report.figures.dial import rollout_dial
 from overtone.report.figures.steps import rollout_errors, seam_growth
 from overtone.report.style import DPI, RC, NothingToDraw
@@ -63,6 +64,12 @@ FEW: Shown = {"fixed16": ("16", "16+shift"), "csm": ("16", "16+shift", "4-8-16",
 PICTURES = (
     Picture("results-rollouts", SHEAR, rollout_errors, {**FEW, "csm": (*FEW["csm"], "4")}),
     Picture("results-artifacts", f"{SHEAR}-seams", seam_growth, FEW),
+    Picture(
+        "results-axis",
+        f"{SHEAR}-seams",
+        axis_spectra,
+        {"fixed16": ("16", "16+shift"), "csm": ("16", "16+shift", "4-8-16", "4-8-16+shift")},
+    ),
     Picture(
         "results-spectra",
         SHEAR,
