@@ -42,6 +42,12 @@ FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 """Name -> colour, marker and models."""
 UNTRAINED = "persistence"
+NAMES = 7.5
+"""Size of the names of points."""
+LETTER, HEIGHT = 6.0, 11.0
+"""About how many pixels a letter of a name takes."""
+PLACES = ((6, 4), (-6, 4), (6, -8), (-6, -8), (6, 15), (-6, 15), (6, -19), (-6, -19))
+"""Pixels from a point to where its name may stand, the best first."""
 WORST = 4.0
 """Points beyond so many times the best error are left out: nobody would choose them."""
 
@@ -82,8 +88,11 @@ def fronts(sources: Sequence[Source]) -> Figure:
     ]
     by_minutes, present = len(sources) > 1, set[str]()
     columns = len(sources) + by_minutes
-    figure = new_figure(4.6 * columns, 6.4)
-    grid = figure.subplots(2, columns, squeeze=False, sharey="row")
+    beside = columns == 1  # the two rows have room beside each other
+    figure = new_figure(4.8 * max(columns, 2), 3.9 if beside else 6.8)
+    shape = (1, 2) if beside else (2, columns)
+    grid = figure.subplots(*shape, squeeze=False, sharey=False if beside else "row")
+    grid = grid.reshape(2, columns)
     for panels, (length, pick) in zip(grid, rows, strict=True):
         points = {budget(source): [*_points(source, pick)] for source in sources}
         shown = list(chain(*points.values()))
@@ -96,6 +105,8 @@ def fronts(sources: Sequence[Source]) -> Figure:
             panel.set(title=f"{minutes:g} CPU-minutes of training", xlabel="CPU-seconds a step")
         panels[0].set(ylabel=f"VRMSE, {length}")
         fit_scale(panels[0], "y", [p.error for p in shown if p.error < limit])
+        for panel, own in zip(panels[by_minutes:], points.values(), strict=True):
+            _write_names(panel, best([p for p in own if p.error < limit]))
     handles = [
         Line2D([], [], color=colour, marker=marker, linestyle="none", label=name)
         for name, (colour, marker, members) in FAMILIES.items()
@@ -146,9 +157,43 @@ def _draw_front(panel: Axes, points: Sequence[Point]) -> None:
     for point in best(points):
         colour, marker = _family(point.model)
         panel.plot(point.seconds, point.error, marker, color=colour, gid="best")
-        panel.annotate(point.model, (point.seconds, point.error), xytext=(4, 3), fontsize=7.5,
-                       textcoords="offset points", color=colour)  # fmt: skip
     fit_scale(panel, "x", [p.seconds for p in points])
+
+
+def _write_names(panel: Axes, points: Sequence[Point]) -> None:
+    """Names beside their points, each at the first place that no other name covers."""
+    taken: list[_Name] = []
+    for point in sorted(points, key=lambda p: p.error):
+        x, y = panel.transData.transform((point.seconds, point.error))
+        made = [_Name(x, y, dx, dy, LETTER * len(point.model)) for dx, dy in PLACES]
+        free = [name for name in made if not any(map(name.covers, taken))]
+        chosen = (free or made)[0]
+        taken.append(chosen)
+        panel.annotate(
+            point.model, (point.seconds, point.error), xytext=(chosen.dx, chosen.dy),
+            fontsize=NAMES, textcoords="offset pixels", color=_family(point.model)[0], va="center",
+            ha="right" if chosen.dx < 0 else "left",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Name:
+    """A name of some length beside a point, in pixels."""
+
+    x: float
+    y: float
+    dx: float
+    dy: float
+    length: float
+
+    @property
+    def left(self) -> float:
+        return self.x + self.dx - (self.length if self.dx < 0 else 0.0)
+
+    def covers(self, other: _Name) -> bool:
+        apart = abs(self.y + self.dy - other.y - other.dy) > HEIGHT
+        beside = self.left + self.length < other.left or other.left + other.length < self.left
+        return not (apart or beside)
 
 
 def _draw_minutes(panel: Axes, points: Sequence[Point]) -> None:
