@@ -52,7 +52,7 @@ WHO = "csm with schedule 16: "
         ("?" * 2 + "-" * 10, "beats persistence from step 3 to the last of 12"),
         ("??---" + "?" * 7, "beats persistence from step 3 to step 5 of 12"),
         ("+" * 12, "worse than persistence at all 12 steps"),
-        ("+?" + "-" * 10, "worse than persistence up to step 1 of 12; beats persistence from step "
+        ("+?" + "-" * 10, "worse than persistence at step 1 of 12; beats persistence from step "
                           "3 to the last of 12"),
         ("-----??+++++", "beats persistence up to step 5 of 12; worse than persistence from step 8 "
                          "to the last of 12"),

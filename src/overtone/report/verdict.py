@@ -90,6 +90,8 @@ def _when(states: Sequence[str], steps: int) -> Iterator[tuple[str, str]]:
 def _stretch(first: int, last: int, steps: int) -> str:
     if (first, last) == (1, steps):
         return f"at all {steps} steps" if steps > 1 else "at its one step"
+    if first == last:
+        return f"at step {first} of {steps}"
     if first == 1:
         return f"up to step {last} of {steps}"
     if last == steps:
