@@ -21,6 +21,9 @@ from overtone.guard.names import shown
 from overtone.progress import Listing, Terminal, one_bar
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from overtone.data import Trajectories
     from overtone.data.layout import Layout
     from overtone.domain import Sides
 
@@ -136,7 +139,6 @@ def import_(
     """Turn simulations of your own into a Well folder; continues an interrupted import."""
     from overtone.data import Storage, from_files
     from overtone.domain import parse_boundaries
-    from overtone.report.figures.data import draw
 
     if out is None and not dry_run:
         raise DataError("there is no --out; expected the folder of the new dataset, or --dry-run")
@@ -151,11 +153,8 @@ def import_(
         name=name or None,
     )
     console, target = Terminal(), out or Path(sources[0].stem)
-    header = ("what", "value", "from")
-    console.print(Listing(data.understood(), header, f"{sources[0]}", texts=(0, 1, 2)))
     shot = picture or target.with_name(f"{target.name}-frames.png")
-    draw(data, shot)
-    _say(f"wrote {shot}")
+    _show_understood(data, sources[0], shot, console)
     if out is None or dry_run:
         _say("nothing else is written (--dry-run)")
         return
@@ -178,6 +177,16 @@ def import_(
         _say("the same command, run again, goes on from here")
         raise
     _say(f"wrote {out}; next: overtone data check {out}")
+
+
+def _show_understood(data: Trajectories, source: Path, shot: Path, console: Console) -> None:
+    """Print and draw what is about to be imported."""
+    from overtone.report.figures.data import draw
+
+    header = ("what", "value", "from")
+    console.print(Listing(data.understood(), header, f"{source}", texts=(0, 1, 2)))
+    draw(data, shot)
+    _say(f"wrote {shot}")
 
 
 @app.command()

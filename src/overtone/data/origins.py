@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -80,12 +80,8 @@ def from_arrays(
         fields, layout, dt, extent, boundaries: as for `from_files`.
         name: of the dataset.
     """
-    runs = list(arrays) if isinstance(arrays, list | tuple) else [arrays]
-    if not runs:
-        raise DataError("arrays is empty; expected an array, arrays by name, or a list of them")
-    openers = [partial(nullcontext, _in_memory(run)) for run in runs]
     said = _given(fields, (), layout, dt, extent, boundaries)
-    return Trajectories(name, openers, _numbered(name, len(runs)), said)
+    return _in_hand(arrays, _in_memory, said, name, "an array, arrays by name")
 
 
 def from_xarray(
@@ -105,11 +101,18 @@ def from_xarray(
         fields, layout, dt, extent, boundaries: as for `from_files`.
         name: of the dataset.
     """
+    said = _given(fields, (), layout, dt, extent, boundaries)
+    return _in_hand(data, _of_xarray, said, name, "a Dataset, a DataArray")
+
+
+def _in_hand(
+    data: Any, read: Callable[[Any], Arrays], said: Given, name: str, expected: str
+) -> Trajectories:
+    """Runs that need no file to be opened: one, or a list of them."""
     runs = list(data) if isinstance(data, list | tuple) else [data]
     if not runs:
-        raise DataError("data is empty; expected a Dataset, a DataArray, or a list of them")
-    openers = [partial(nullcontext, _of_xarray(run)) for run in runs]
-    said = _given(fields, (), layout, dt, extent, boundaries)
+        raise DataError(f"{name} is empty; expected {expected}, or a list of them")
+    openers = [partial(nullcontext, read(run)) for run in runs]
     return Trajectories(name, openers, _numbered(name, len(runs)), said)
 
 

@@ -179,7 +179,7 @@ class Tally:
 
     @property
     def energy(self) -> dict[str, tuple[Estimate, ...]]:
-        """Of the prediction over the truth's in each band, at each step that was reached."""
+        """The prediction's energy over the truth's in each band, at each step that was reached."""
         reached = len(self.vrmse)
         return {
             band: estimates(self._energy[:, :reached, place], seed=self.seed) if reached else ()
@@ -227,13 +227,13 @@ class Tally:
 
     @property
     def spectra(self) -> tuple[ResidualSpectrum, ...]:
-        """At the first, the middle and the last step, as far as a trajectory got there."""
+        """Residual spectra at the first, the middle and the last step, if they were reached."""
         found = self._spectra.items()
         return tuple(seen.result(step, self.seed) for step, seen in found if seen.num)
 
     @property
     def axis_spectra(self) -> tuple[AxisSpectrum, ...]:
-        """Of each field along each axis at the middle step, if a trajectory got there."""
+        """Residual spectra of each field along each axis at the middle step, if it was reached."""
         found = self._axis_spectra.items()
         return tuple(one for step, seen in found for one in seen.results(step, self.seed))
 

@@ -133,7 +133,7 @@ class ModelConfig(Section):
     """Where frames attend: whether to earlier ones only, and each predicts; True if None."""
     max_turns: Positive | None = None
     layer_scale: Annotated[float, Field(ge=0)] = 0.1
-    """Of the residual branches at the start; 0 for branches without one."""
+    """Scale of the residual branches at the start; 0 for branches without one."""
     mlp: Literal["beside", "behind"] = "beside"
     """Where a block has its MLP: beside the spatial mixing, or behind it."""
     drop_path: Rate = 0.0

@@ -63,11 +63,11 @@ DATASETS = {
     "turbulence-gravity-cooling": Source("turbulence_gravity_cooling", 2700, 50),
 }
 FLAT = tuple(DATASETS)[:4]
-"""Those of two dimensions."""
+"""Datasets of two dimensions."""
 SIZES = {"7m": "vit", "25m": "vit", "50m": "axial", "100m": "vit"}
 """Size -> processor."""
 CVIT_EPOCHS = {"shear-flow": 30, "active-matter": 40, "turbulent-radiative-layer-2d": 160}
-"""Of a fixed CViT, and of a flexible one for each patch."""
+"""Epochs of a fixed CViT, and of a flexible one for each patch."""
 
 
 @dataclass(frozen=True)

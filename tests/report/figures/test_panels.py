@@ -153,3 +153,14 @@ def test_what_cannot_be_drawn(make_model, make_results, make_samples, alter_run)
     with pytest.raises(NothingToDraw):
         empty = make_results([alter_run(make_model(), vrmse=())])
         overview(empty, make_samples(), [("csm", "16")])
+
+
+@pytest.mark.parametrize("sizes", [(0.3, 0.5), (1e6, 1e9)])
+def test_yardsticks_stretch_no_axis_of_the_overview(results, make_samples, with_yardsticks, sizes):
+    samples = make_samples(keys=KEYS)
+    before, after = (
+        overview(found, samples, KEYS[:2]).axes[0]
+        for found in (results, with_yardsticks(results, sizes))
+    )
+    assert after.get_ylim() == before.get_ylim()
+    assert len(after.get_lines()) == len(before.get_lines()) + 2
