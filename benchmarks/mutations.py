@@ -271,7 +271,7 @@ MUTATIONS = (
         ".square() / cells.shape[-1]", ".square() / (cells.shape[-1] - 1)", ("test_normalize.py",)),
     Mutation(
         "normalize: the spread of paces, not of their logarithm", PACKAGE / "normalize.py",
-        "spread = values.log().std(", "spread = values.std(", ("test_normalize.py",)),
+        "spread = shares.log().std(", "spread = shares.std(", ("test_normalize.py",)),
     Mutation(
         "normalize: the data's scale alone", PACKAGE / "normalize.py",
         "(awake * scale).sqrt()", "scale", ("test_normalize.py",)),
