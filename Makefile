@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+OLDEST := .venv-oldest
 
 # Caches stay inside the repository, so that removing the folder removes everything.
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
@@ -15,7 +16,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export TORCHINDUCTOR_CACHE_DIR := $(CURDIR)/.cache/inductor
 export OVERTONE_CACHE := $(CURDIR)/.cache/overtone
 
-.PHONY: help setup lock demo test test-all test-slow lint format types bench pictures reproduce page clean
+.PHONY: help setup lock demo test test-all test-slow test-oldest release-check lint format types bench pictures reproduce page clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +56,21 @@ test-all: $(STAMP) lint types ## also the comparisons with the_well, timm and ne
 test-slow: $(STAMP) ## the longer checks
 	$(BIN)/python -m pytest -m slow
 
+test-oldest: $(OLDEST)/.installed ## the test suite with the oldest versions that pyproject.toml allows
+	$(OLDEST)/bin/python -m pytest -n 2
+
+# The torch of that age comes with CUDA from most package indexes, some gigabytes; it runs without a GPU.
+$(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	PIP_CONSTRAINT=$(CURDIR)/constraints-oldest.txt $(OLDEST)/bin/python -m pip install -qq --only-binary :all: hatchling editables
+	PIP_CONSTRAINT=$(CURDIR)/constraints-oldest.txt $(OLDEST)/bin/python -m pip install -qq --no-build-isolation \
+		--editable '.[arrays,xarray,remote,logs,slurm,video,viewer,export,hub,test]'
+	$(OLDEST)/bin/python -m pip check
+	@touch $@
+
+release-check: $(STAMP) ## build sdist and wheel twice, look into them, install and use the wheel outside of this folder
+	$(BIN)/python .ci/release.py $(if $(PUBLISH),--publish)
+
 lint: $(STAMP) ## ruff: lint and format check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -80,4 +96,4 @@ page: $(STAMP) ## the tables, numbers and pictures of docs/results.md and the RE
 	$(BIN)/python -m studies page docs/results.md README.md --figures docs/images
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) .cache demo .pytest_cache .hypothesis .ruff_cache
+	rm -rf $(VENV) $(OLDEST) .cache demo dist .pytest_cache .hypothesis .ruff_cache

