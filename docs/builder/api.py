@@ -15,6 +15,7 @@ if it is public, and code if it is not.
 import inspect
 import re
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,11 @@ def _link(app: Sphinx, node: addnodes.pending_xref, found: Any, content: nodes.N
 def describe(
     app: Sphinx, what: str, name: str, thing: object, options: Any, lines: list[str]
 ) -> None:
-    """Autodoc's event `autodoc-process-docstring`: constants are described where they are made."""
+    """Autodoc's event `autodoc-process-docstring`, which changes the lines in place.
+
+    Bars are those of absolute values. Constants are described where they are made.
+    """
+    lines[:] = ["".join(_barred(line)) for line in lines]
     if what != "data":
         return
     short = name.rpartition(".")[2]
@@ -125,6 +130,11 @@ def describe(
                 lines[:] = said
                 return
     raise ExtensionError(f"{name} has no docstring below the line that makes it")
+
+
+def _barred(line: str) -> Iterator[str]:
+    for index, part in enumerate(line.split("`")):
+        yield ("`" if index else "") + (part if index % 2 else part.replace("|", r"\|"))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
