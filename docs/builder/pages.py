@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
 _CODE = re.compile(r"^ *(```+|~~~+).*?^ *\1[ \t]*$|`[^`\n]+`", re.S | re.M)
-_COMMENT = re.compile(r"[ \t]*<!--.*?-->(?:[ \t]*\n(?=[ \t]*\n))?", re.S)
+_COMMENT = re.compile(r"<!--.*?-->", re.S)
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^)\s]+)\)")
 _INCLUDE = re.compile(r"\s*```\{include\} (\S+)\s*```\s*")
 
@@ -77,7 +77,8 @@ def relink(text: str, *, origin: Path, page: Path, moved: dict[Path, Path]) -> s
         path = (origin.parent / target).resolve()
         if path.is_dir():
             return link["text"]
-        there = os.path.relpath(moved.get(path, path), page.parent)
+        home = moved.get(path, path)
+        there = os.path.relpath(path if home == page else home, page.parent)
         return f"{link['image']}[{link['text']}]({there}{'#' + anchor if anchor else ''})"
 
     # A link's text may hold code, so code is kept by looking at what a link begins in.
