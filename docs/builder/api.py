@@ -132,6 +132,11 @@ def describe(
     raise ExtensionError(f"{name} has no docstring below the line that makes it")
 
 
+def skip(app: Sphinx, what: str, name: str, thing: object, skipped: bool, options: Any) -> bool:
+    """Autodoc's event `autodoc-skip-member`: what only refers to a private base is left out."""
+    return skipped or (inspect.getdoc(thing) or "").startswith("See `")
+
+
 def _barred(line: str) -> Iterator[str]:
     for index, part in enumerate(line.split("`")):
         yield ("`" if index else "") + (part if index % 2 else part.replace("|", r"\|"))
@@ -142,5 +147,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("api", Listing)
     app.add_role("public", public)
     app.connect("autodoc-process-docstring", describe)
+    app.connect("autodoc-skip-member", skip)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
