@@ -10,7 +10,7 @@ from overtone.version import __version__  # noqa: E402 - found by the line above
 
 project = "Overtone"
 author = "The Overtone developers"
-copyright = f"2026, {author}"  # noqa: A001 - Sphinx's name
+copyright = f"2026, {author}"
 version = release = __version__
 
 extensions = [

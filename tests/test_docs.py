@@ -6,7 +6,6 @@ import runpy
 import subprocess
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 

@@ -35,9 +35,8 @@ _BLOCK = re.compile(r"^```\{api\} (\S+)\n(.*?)^```", re.S | re.M)
 
 def listed(page: Path) -> list[tuple[str, str]]:
     """Module and name of everything that a page shows, in its order."""
-    return [
-        (module, name) for module, names in _BLOCK.findall(page.read_text()) for name in names.split()
-    ]
+    blocks = _BLOCK.findall(page.read_text())
+    return [(module, name) for module, names in blocks for name in names.split()]
 
 
 def all_listed() -> list[tuple[str, str]]:
@@ -118,7 +117,7 @@ def describe(
 
     Bars are those of absolute values. Constants are described where they are made.
     """
-    lines[:] = ["".join(_barred(line)) for line in lines]
+    lines[:] = ["".join(barred(line)) for line in lines]
     if what != "data":
         return
     short = name.rpartition(".")[2]
@@ -137,7 +136,8 @@ def skip(app: Sphinx, what: str, name: str, thing: object, skipped: bool, option
     return skipped or (inspect.getdoc(thing) or "").startswith("See `")
 
 
-def _barred(line: str) -> Iterator[str]:
+def barred(line: str) -> Iterator[str]:
+    """The parts of a line, its bars escaped where they are not code."""
     for index, part in enumerate(line.split("`")):
         yield ("`" if index else "") + (part if index % 2 else part.replace("|", r"\|"))
 

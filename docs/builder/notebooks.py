@@ -62,7 +62,9 @@ def cells(path: Path) -> list[Cell]:
         if head.strip():
             lines = body.splitlines()
             if wrong := [line for line in lines if line and not line.startswith("#")]:
-                raise ValueError(f"{path.name}: '{wrong[0]}' in a Markdown cell; expected a comment")
+                raise ValueError(
+                    f"{path.name}: '{wrong[0]}' in a Markdown cell; expected a comment"
+                )
             body = "\n".join(re.sub(r"^# ?", "", line) for line in lines)
         found.append(Cell("markdown" if head.strip() else "code", body))
     return found
@@ -111,8 +113,8 @@ def render(name: str, ran: Iterator[tuple[Cell, Output]]) -> tuple[str, dict[str
             pictures[file] = png
             parts.append(f"![What the cell above draws]({file})")
     parts.append(
-        f"*Run by `make notebooks`; the script is [`examples/{name}.py`](../../examples/{name}.py), "
-        "which editors and JupyterLab (with jupytext) open as a notebook.*"
+        f"*Run by `make notebooks`; the script is [`examples/{name}.py`](../../examples/{name}.py),"
+        " which editors and JupyterLab (with jupytext) open as a notebook.*"
     )
     return "\n\n".join(parts) + "\n", pictures
 

@@ -13,15 +13,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import overtone as ot
-from overtone.data import write_well
 from overtone.solvers.datasets import build_system, generate
-from studies.study import Study
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = {page.stem: page for page in sorted((ROOT / "docs" / "tutorials").glob("*.md"))}
@@ -32,6 +29,12 @@ TINY = ("model.width=16", "model.heads=2", "model.blocks=1", "model.mlp_dim=16",
         "valid.rollouts=1", "train.batch=2", "train.threads=1", "data.workers=0",
         "log.tensorboard=false")  # fmt: skip
 FEW = (*TINY, "train.updates=4", "valid.points=2")
+
+LITTLE = {"data.generate.trajectories": 4, "data.generate.steps": 16, "data.generate.per_file": 2,
+          "data.generate.splits": [0.5, 0.25, 0.25], "data.workers": 0,
+          "train.updates_per_patch": 2, "train.batch": 2, "train.threads": 1, "valid.windows": 2,
+          "valid.rollouts": 1, "valid.rollout_steps": 2, "log.tensorboard": False}  # fmt: skip
+"""Settings of a study that takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,14 @@ def blocks(page):
     text = page.read_text()
     fence = r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$"
     return [
-        Block(found["kind"], found["text"], text.count("\n", 0, found.start("text")), found["why"] or "")
+        Block(
+            kind=found["kind"],
+            text=found["text"],
+            line=text.count("\n", 0, found.start("text")),
+            not_run=found["why"] or "",
+        )
         for found in re.finditer(fence, text, flags=re.S | re.M)
-    ]  # fmt: skip
+    ]
 
 
 def commands(text):
@@ -142,8 +150,10 @@ def for_train():
 
 def training(words):
     words = ["flows" if word == "DATA" else word for word in smaller(words)]
+    if words[:1] == ["evaluate"]:
+        return [*words, "--steps", "4"]
     if words[:2] == ["train", "shear-flow-mini"]:
-        own = ("data.path=flows", "data.coarsen=1", "data.generate=null", "valid.rollout_steps=4")
+        own = ("data.path=flows", "data.coarsen=1", "valid.rollout_steps=4")
         return words if "--resume" in words else [*words, *own]
     return words
 
@@ -153,7 +163,13 @@ SCENARIOS = {
     "evaluate": Scenario(for_evaluate),
     "first_steps": Scenario(),
     "flexify": Scenario(),
-    "reproduce": Scenario(python={}),
+    "reproduce": Scenario(
+        python={
+            '{"train.updates_per_patch": 300}': repr(LITTLE),
+            "shear-flow-mini": "kuramoto-sivashinsky-mini",
+            "steps=40, start=16": "steps=4, start=2",
+        }
+    ),
     "train": Scenario(
         for_train, training, {"minutes=15": "minutes=0.003", "updates=2000": "updates=2"}
     ),
@@ -177,7 +193,9 @@ def test_every_block_is_run_or_says_why_not():
 
 def run_command(words, overtone, command, code):
     if words[:3] == ["python", "-m", "studies"]:
-        done = subprocess.run([sys.executable, *words[1:]], cwd=ROOT, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, *words[1:]], cwd=ROOT, capture_output=True, text=True
+        )
         assert done.returncode == code, done.stderr
         return done.stdout
     assert words[0] == "overtone", f"no test can run {words}"

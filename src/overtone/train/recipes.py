@@ -185,7 +185,7 @@ RECIPES: dict[str, Recipe] = {
     },
     **{f"{d}-mini": partial(mini, f"{d}-mini", d) for d in MINIATURES},
 }
-"""Recipes by name, each a function that makes its configuration; `overtone train list` shows them."""
+"""Recipes by name, each a function that makes its configuration (`overtone train list`)."""
 
 
 def recipe(name: str) -> RunConfig:
