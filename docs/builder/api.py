@@ -18,13 +18,14 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.domains.python import PythonDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
 from sphinx.pycode import ModuleAnalyzer
@@ -96,7 +97,7 @@ def resolve(
     """Sphinx's event `missing-reference`, for what `public` left behind."""
     if node["reftype"] != "public":
         return None
-    objects = env.get_domain("py").objects
+    objects = cast(PythonDomain, env.get_domain("py")).objects
     for place in ("overtone.", "overtone.data.", ""):
         found = objects.get(place + node["reftarget"])
         if found is not None:

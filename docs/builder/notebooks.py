@@ -78,7 +78,10 @@ def run_cell(code: str, names: dict[str, Any]) -> Output:
         names: the notebook's variables, which the cell may change.
     """
     tree = ast.parse(code)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1] if tree.body else None
+    last = last if isinstance(last, ast.Expr) else None
+    if last is not None:
+        tree.body.pop()
     said, output = io.StringIO(), Output()
     with contextlib.redirect_stdout(said):
         exec(compile(tree, "<cell>", "exec"), names)  # noqa: S102 - our own examples
