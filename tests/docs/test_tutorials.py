@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import overtone as ot
+from overtone.report import html
 from overtone.solvers.datasets import build_system, generate
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +79,7 @@ def settled(words, *settings):
 
 def smaller(words):
     """A command in the size of a test."""
-    if words[:1] == ["train"] and words[1:2] != ["list"] and "--resume" not in words:
+    if words[:1] == ["train"] and words[1:2] != ["list"]:
         return settled(words, *FEW)
     if words[:1] == ["evaluate"]:
         return [*words, "--no-report", "--trajectories", "2"]
@@ -154,7 +155,7 @@ def training(words):
         return [*words, "--steps", "4"]
     if words[:2] == ["train", "shear-flow-mini"]:
         own = ("data.path=flows", "data.coarsen=1", "valid.rollout_steps=4")
-        return words if "--resume" in words else [*words, *own]
+        return [*words, *own]
     return words
 
 
@@ -246,8 +247,10 @@ def run_page(name, overtone, capsys):
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in SCENARIOS]
 )
+@pytest.mark.timeout(1200)
 def test_the_code_of_a_tutorial_runs(name, overtone, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(html, "drawings", lambda *_: ())  # they take long, and have their tests
     run_page(name, overtone, capsys)
 
 
