@@ -144,8 +144,8 @@ def for_evaluate():
 
 def for_train():
     flows("flows", 20)
-    domain = ot.Domain((32, 48), (1.0, 1.5), "periodic", ("u", "v"), 0.1)
-    arrays = np.random.default_rng(0).normal(size=(10, 20, 2, 32, 48)).astype("float32")
+    domain = ot.data.WellFolder("flows", "train", 8).domain
+    arrays = np.random.default_rng(0).normal(size=(10, 20, 4, 32, 32)).astype("float32")
     return {"domain": domain, "arrays": arrays.cumsum(axis=1)}
 
 
