@@ -16,7 +16,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export TORCHINDUCTOR_CACHE_DIR := $(CURDIR)/.cache/inductor
 export OVERTONE_CACHE := $(CURDIR)/.cache/overtone
 
-.PHONY: help setup lock demo test test-all test-slow test-oldest release-check lint format types bench pictures reproduce page clean
+.PHONY: help setup lock demo test test-all test-slow test-oldest release-check lint format types bench pictures reproduce page clean docs notebooks
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -95,5 +95,12 @@ reproduce: $(STAMP) ## a study: make reproduce STUDY=NAME [QUICK=1]; without a n
 page: $(STAMP) ## the tables, numbers and pictures of docs/results.md and the README, from results/
 	$(BIN)/python -m studies page docs/results.md README.md --figures docs/images
 
+docs: $(STAMP) ## the site, in docs/_build/html; offline, and a warning is an error
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+notebooks: $(STAMP) ## run the notebooks of examples/ and write them down as pages of the site
+	$(BIN)/python -m docs.builder.notebooks
+
 clean: ## remove everything that make created
-	rm -rf $(VENV) $(OLDEST) .cache demo dist .pytest_cache .hypothesis .ruff_cache
+	rm -rf $(VENV) $(OLDEST) .cache demo dist .pytest_cache .hypothesis .ruff_cache docs/_build

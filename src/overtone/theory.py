@@ -348,3 +348,20 @@ def _some(patches: Iterable[Patch]) -> list[Patch]:
     if not some:
         raise OvertoneError("no patches were given; expected at least one")
     return some
+
+
+__all__ = [
+    "PHASE_LOCKED",
+    "ErrorModel",
+    "Growth",
+    "coherence",
+    "common_period",
+    "expected_energy",
+    "growth",
+    "injection_covariance",
+    "is_excited",
+    "lattice",
+    "lattice_intersection",
+    "lattice_union",
+    "simulate",
+]
