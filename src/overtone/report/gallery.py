@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -30,11 +31,12 @@ from overtone.report.figures.steps import (
     shown_patches,
 )
 from overtone.report.runaway import LOST, runs_off
-from overtone.report.series import evenly_chosen, model_names, num_seeds, series
+from overtone.report.series import evenly_chosen, model_names, num_seeds, series, unpatched
 from overtone.report.style import NothingToDraw, looks, patch_name
 from overtone.report.summary import ALPHA
 
-PICTURES = "pictures"
+PICTURES, FIELDS = "pictures", "fields"
+"""Where the first field is shown, and where the others are, folded in the same section."""
 SECTIONS = {
     PICTURES: ("Truth and predictions", "pictures"),
     "errors": ("Error by step", "error by step"),
@@ -111,9 +113,8 @@ def _lost(results: Results) -> str:
         return ""
     more = f" and {len(names) - MAX_LOST} more" if len(names) > MAX_LOST else ""
     return (
-        f" A triangle stands where a rollout leaves the panel: what is above a VRMSE of {LOST:g} "
-        f"at any step, and all after it, moves no axis. So it is with {', '.join(names[:MAX_LOST])}"
-        f"{more}."
+        f" Rollouts move no axis from where their VRMSE is above {LOST:g}, and leave the panel at "
+        f"a triangle: {', '.join(names[:MAX_LOST])}{more}."
     )
 
 
@@ -173,14 +174,15 @@ def _panels(results: Results, samples: Samples | None) -> Iterator[Drawing]:
         return
     keys = telling_keys(results, samples, MAX_KEYS)
     left_out = _left_out(samples, len(keys))
+    shown: dict[str, Any] = {"known": looks(results), "bare": unpatched(results)}
     views = VIEWS if samples.domain.ndim == 3 else VIEWS[:1]
     what = {"slice": "", "projection": ", mean along the last axis"}
     for number, field in enumerate(samples.domain.fields[:MAX_FIELDS]):
         for view in views:
             name = f"panels_{number}_{slug(field)}" + ("" if len(views) == 1 else f"_{view}")
-            draw = partial(field_panels, samples, field, keys=keys, view=view, known=looks(results))
+            draw = partial(field_panels, samples, field, keys=keys, view=view, **shown)
             yield from _drawn(
-                PICTURES,
+                PICTURES if number == 0 else FIELDS,
                 name,
                 f"Truth, predictions and residuals: {field}{what[view]}",
                 "One trajectory at chosen steps; all fields share one scale, all residuals "

@@ -19,7 +19,7 @@ from overtone.errors import DataError, require_one_of
 from overtone.evaluate.results import FORMAT, KIND, RESULTS, SAMPLES, Results, Samples
 from overtone.guard.folders import claim
 from overtone.report.figures.animation import animate, telling_pair
-from overtone.report.gallery import PICTURES, SECTIONS, drawings
+from overtone.report.gallery import FIELDS, PICTURES, SECTIONS, drawings
 from overtone.report.page import (
     FIGURES,
     MOVING,
@@ -34,7 +34,7 @@ from overtone.report.page import (
     render,
     table,
 )
-from overtone.report.series import domain_of, dt_text, series
+from overtone.report.series import domain_of, dt_text, series, unpatched
 from overtone.report.style import DPI, save
 from overtone.report.summary import sentences
 from overtone.report.tables import tables
@@ -107,6 +107,8 @@ def fill_report(
 def page(results: Results, pictures: Sequence[Picture]) -> str:
     """The whole page: verdict, pictures, errors, dial, what was evaluated, numbers, the rest."""
     drawn = figures(pictures)
+    if FIELDS in drawn:
+        drawn[PICTURES] = drawn.get(PICTURES, "") + folded("Other fields", drawn.pop(FIELDS))
     parts = {
         anchor: Section(anchor, title, drawn.get(anchor, ""), short)
         for anchor, (title, short) in SECTIONS.items()
@@ -114,10 +116,10 @@ def page(results: Results, pictures: Sequence[Picture]) -> str:
     words = [
         Section("verdict", "", _verdict(results)),
         *(parts.pop(anchor) for anchor in ("pictures", "errors", "dial")),
-        Section("evaluated", "What was evaluated", _facts(results)),
-        Section("numbers", "Numbers", _numbers(results)),
+        Section("evaluated", "What was evaluated", _facts(results), "what was evaluated"),
+        Section("numbers", "Numbers", _numbers(results), "numbers"),
         *parts.values(),
-        Section("reading", "How to read this", beside("reading.html") + _footer()),
+        Section("reading", "How to read this", beside("reading.html") + _footer(), "how to read"),
     ]
     title = f"Evaluation on {results.data.name} ({results.data.split})"
     return render(title, words, pictures)
@@ -158,7 +160,7 @@ def _animation(
     keys = telling_pair(results, samples) if samples else []
     if samples is None or kind == "none" or not keys:
         return
-    path = animate(samples, keys, out / f"{MOVING}.{kind}")
+    path = animate(samples, keys, out / f"{MOVING}.{kind}", bare=unpatched(results))
     field = samples.domain.fields[0]
     known = {(s.model, s.schedule): s.name for s in series(results)}
     names = " and ".join(known.get(key, " with ".join(key)) for key in keys)

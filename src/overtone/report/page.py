@@ -120,30 +120,35 @@ def _section(section: Section) -> str:
     return f'<section id="{section.anchor}">\n{heading}{section.content}\n</section>\n'
 
 
-def figures(pictures: Sequence[Picture]) -> dict[str, str]:
-    """The figures' HTML by section; one that would make the page too large is named instead."""
+def figures(pictures: Sequence[Picture], *, files: bool = True) -> dict[str, str]:
+    """The figures' HTML by section; one that would make the page too large is named instead.
+
+    Args:
+        pictures: in the order of their numbers.
+        files: whether they lie beside the page, so that it names them.
+    """
     left, found = MAX_BYTES, {}
     for number, picture in enumerate(pictures, start=1):
         smallest = min(picture.files, key=lambda path: path.stat().st_size)
         size = -(-smallest.stat().st_size // 3) * 4
         fits = size <= left and (smallest.stem != MOVING or smallest.stat().st_size <= MAX_MOVING)
         left -= size if fits else 0
-        drawn = _figure(number, picture, _embedded(picture, smallest) if fits else None)
+        drawn = _figure(number, picture, _embedded(picture, smallest) if fits else None, files)
         found[picture.section] = found.get(picture.section, "") + drawn + "\n"
     return found
 
 
-def _figure(number: int, picture: Picture, image: str | None) -> str:
-    files = ", ".join(_place(path) for path in picture.files)
-    link = f'<a href="{escape(_place(picture.files[0]))}">the file</a>'
-    missing = f"<p>Left out to keep this page small; see {link}.</p>"
+def _figure(number: int, picture: Picture, image: str | None, files: bool) -> str:
+    names = ", ".join(_place(path) for path in picture.files)
+    named = f'\n<span class="files">{escape(names)}</span>' if files else ""
+    link = f'; see <a href="{escape(_place(picture.files[0]))}">the file</a>' if files else ""
+    missing = f"<p>Left out to keep this page small{link}.</p>"
     content = f'<div class="scroll card" tabindex="0">{image}</div>' if image else missing
     to = f'<a class="here" href="#{picture.anchor}" aria-label="link to this figure">#</a>'
     return f"""<figure id="{picture.anchor}">
 <h3>{escape(picture.title)} {to}</h3>
 {content}
-<figcaption><strong>Figure {number}.</strong> {escape(picture.caption)}
-<span class="files">{escape(files)}</span></figcaption>
+<figcaption><strong>Figure {number}.</strong> {escape(picture.caption)}{named}</figcaption>
 </figure>"""
 
 

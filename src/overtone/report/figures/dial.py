@@ -44,8 +44,7 @@ from overtone.report.style import (
     yardstick_line,
 )
 
-
-CROWD = 12
+CROWD = 8
 """Points beyond which not every name finds a place."""
 
 

@@ -60,7 +60,7 @@ def artifact_map(results: Results) -> Figure:
 
 
 def _excess(s: Series, patch: Patch) -> tuple[float, bool]:
-    """dB over all steps, and whether they are significant."""
+    """A period's excess over all steps in dB, and whether it is significant."""
     found = s.harmonics(patch)
     return (math.nan, False) if found is None else (found.overall, found.p_value < ALPHA)
 

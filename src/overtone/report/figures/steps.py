@@ -297,7 +297,8 @@ def band_errors(results: Results) -> Figure:
     handles: list = [Swatch(label=text(to), **_fill(known[name])) for name, to in named]
     if len(sound) < len(found):
         limit(grid[0], [e for s in sound for band in bands for e in _ends(_estimate(s, band))])
-        handles += [sign_handle()] if any([_mark_bars(axes) for axes in grid]) else []
+        marked = [_mark_bars(axes) for axes in grid]
+        handles += [sign_handle()] if any(marked) else []
     add_legend(figure, handles)
     return figure
 
