@@ -26,6 +26,12 @@ def _seed():
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def _no_page_of_runs(monkeypatch):
+    """Drawing takes longer than the runs of tests; those that are about it ask for it."""
+    monkeypatch.setattr("overtone.train.follow.draw_page", lambda *_: None)
+
+
 @pytest.fixture(scope="session")
 def make_domain():
     def make(shape=(32, 48), boundaries="periodic", fields=("a", "b"), dt=0.1, dt_range=None):

@@ -138,3 +138,23 @@ def test_without_rollouts_yardsticks_have_none_and_one_frame_is_enough_for_one(w
     model = Persistence()
     model.context = 1
     assert [*short(model).yardsticks] == ["persistence"]
+
+
+def test_frames_of_the_first_rollout_are_kept(waves):
+    measure = validator(waves, batch=2, rollout_steps=5)
+    seen = measure(Persistence(0.9)).glimpse
+    assert (seen.steps, seen.schedule) == ((1, 3, 5), "4-8")
+    window, target = measure.trajectories[0]
+    for i, step in enumerate(seen.steps):
+        assert torch.equal(seen.truth[i], target[step - 1])
+        torch.testing.assert_close(seen.prediction[i], window.fields[-1] * 0.9**step)
+    assert seen.domain.shape == window.domain.shape
+
+
+def test_without_rollouts_or_on_other_ranks_no_frames_are_kept(waves):
+    assert validator(waves, batch=2, rollout_steps=0)(Persistence()).glimpse is None
+    measure = validator(waves, batch=2, rollout_steps=2)
+    second = replace(measure, ranks=replace(ALONE, rank=1))
+    seen: list = []
+    second._rollout(Persistence(), seen)
+    assert not seen

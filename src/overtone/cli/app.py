@@ -16,7 +16,8 @@ import typer
 
 from overtone.cli.data import app as data_app
 from overtone.cli.diagnose import diagnose
-from overtone.cli.evaluate import evaluate, report, rollout, theory
+from overtone.cli.evaluate import evaluate, rollout, theory
+from overtone.cli.report import report
 from overtone.cli.train import train
 from overtone.errors import INTERRUPTED, ConfigError, OvertoneError, refusal
 from overtone.guard.folders import claim
@@ -60,7 +61,7 @@ def options(
 def info(
     run: Annotated[Path | None, typer.Argument(help="Folder of a training run.")] = None,
 ) -> None:
-    """Show versions, devices and caches; or what a training RUN is, with its curves."""
+    """Show versions, devices and caches; or what a training RUN is, and draw its page."""
     if run is None:
         from overtone.version import gather
 
@@ -68,7 +69,7 @@ def info(
     else:
         from overtone.train.journal import describe
 
-        rows = {**describe(run), "curves": _draw_curves(run)}
+        rows = {**describe(run), "curves": _draw_curves(run), "report": _draw_page(run)}
     Terminal().print(Listing(list(rows.items())))
 
 
@@ -86,6 +87,16 @@ def _draw_curves(run: Path) -> str:
     except OSError as error:  # the folder of somebody else, or a full disk
         return f"not drawn: {refusal(error)}"
     return str(run / "curves.png")
+
+
+def _draw_page(run: Path) -> str:
+    """Where the page of a run is, or why there is none."""
+    from overtone.report.run import write_run_report
+
+    try:
+        return str(write_run_report(run))
+    except (OSError, ConfigError) as error:
+        return f"not drawn: {refusal(error) or error}"
 
 
 @app.command()

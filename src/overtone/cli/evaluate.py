@@ -1,4 +1,4 @@
-"""Commands that measure and predict: `evaluate`, `report`, `rollout` and `theory`.
+"""Commands that measure and predict: `evaluate`, `rollout` and `theory`.
 
 Everything heavy is imported inside the commands, so that `overtone --help` stays quick.
 """
@@ -153,11 +153,11 @@ def evaluate_into(
             if drawn:
                 with console.status("drawing the report", spinner="line"):
                     fill_report(place, results, samples, curves=curves)
-    _announce(console, out, written, "gif" if report else "none")
+    announce(console, out, written, "gif" if report else "none")
     return results, samples
 
 
-def _announce(console: Console, out: Path, written: Sequence[str], kind: str) -> None:
+def announce(console: Console, out: Path, written: Sequence[str], kind: str) -> None:
     """Say which files there are now, the animation of a kind among them."""
     from overtone.report.html import MOVING
 
@@ -295,7 +295,7 @@ def _load(
     from overtone.data import WellFolder
     from overtone.evaluate import Candidate, Reading, load_candidate
 
-    wanted = [_named(text) for text in texts]
+    wanted = [named(text) for text in texts]
     untrained = [path in YARDSTICKS and not Path(path).exists() for _, path in wanted]
     pairs = list(zip(wanted, untrained, strict=True))
     trained = [
@@ -321,7 +321,7 @@ def _load(
     return candidates, Reading(split=split, **how)
 
 
-def _named(text: str) -> tuple[str | None, str]:
+def named(text: str) -> tuple[str | None, str]:
     """The name, if one is given, and the path of `path` or `name=path`."""
     name, equals, path = text.partition("=")
     if not equals or Path(text).exists():
@@ -361,41 +361,5 @@ def _command(
 
 def _pasted(text: str) -> str:
     """A path, with a name before it or not, as it can be typed here; what is no path stays."""
-    name, path = _named(text)
+    name, path = named(text)
     return (f"{name}=" if name else "") + (typed(path) if Path(path).exists() else path)
-
-
-def report(
-    results_dir: Annotated[
-        Path, typer.Argument(help="Folder of an evaluation, with results.json.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the report; the evaluation's by default.")
-    ] = None,
-    animate: Annotated[str, typer.Option(help="gif, mp4 or none.")] = "gif",
-    curves: Annotated[
-        list[Path] | None,
-        typer.Option(help="A training run's folder or metrics.jsonl; may be given several times."),
-    ] = None,
-) -> None:
-    """Draw the figures, the animation and report.html from an evaluation's results.json."""
-    from overtone.evaluate.results import Results, Samples
-    from overtone.report import write_report
-    from overtone.report.verdict import verdict
-
-    if not (results_dir / "results.json").is_file():
-        raise DataError(
-            f"'{results_dir}' has no results.json; give the folder that `overtone evaluate` wrote"
-        )
-    require_writable(out or results_dir)
-    results = Results.load(results_dir / "results.json")
-    frames = results_dir / "samples.safetensors"
-    samples = Samples.load(frames) if frames.exists() else None
-    runs = {run.parent.name if run.is_file() else run.name: run for run in curves or []}
-    console = Terminal()
-    if samples is None:
-        console.print("no samples.safetensors: the report has no pictures of fields")
-    page = write_report(results, samples, out or results_dir, curves=runs, animation=animate)
-    for line in verdict(results):
-        console.print(line, soft_wrap=True)
-    _announce(console, page.parent, [page.name], animate)

@@ -63,6 +63,12 @@ def ranked(own: Sequence[Series], pick: Pick) -> list[Series]:
     return sorted(sound, key=lambda s: pick(s).value)
 
 
+def best_of(own: Sequence[Series]) -> Series:
+    """The schedule with the lowest error; if all blow up, the one that does so last."""
+    sound = ranked(own, lambda s: s.vrmse_all)
+    return sound[0] if sound else max(own, key=lambda s: s.blow_up or 0)
+
+
 def _best(results: Results, found: Sequence[Series]) -> Iterator[str]:
     names = model_names(results)
     for name in names:

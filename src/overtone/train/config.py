@@ -264,6 +264,8 @@ class LogConfig(Section):
     wandb: bool = False
     project: str = "overtone"
     """Project of Weights & Biases."""
+    report: bool = True
+    """Keep a page of the run, `report.html`, up to date while it trains."""
 
 
 class ParallelConfig(Section):

@@ -3,6 +3,7 @@
 RUN/
 config.json, config.yaml    the resolved configuration
 metrics.jsonl, tensorboard/ curves
+report.html, frames.safetensors    a page of the run, and the frames that it shows
 checkpoints/                where it goes on after an interruption
 best/, last/                model folders: lowest validation error, and the end
 summary.json                how it ended
@@ -38,6 +39,7 @@ KEPT = ("best", "last")
 """Model folders of a run."""
 FILES = (
     CONFIG, "config.yaml", "metrics.jsonl", "summary.json", "curves.png", "curves.svg",
+    "report.html", "frames.safetensors",
     "tensorboard/events.out.tfevents.*", "wandb/**", "slurm/**",
     *(f"{kept}/{name}" for kept in KEPT for name in (storage.CONFIG, storage.WEIGHTS, MARKER)),
     *(f"{FOLDER}/{PREFIX}*/{name}" for name in NAMES), f"{FOLDER}/.{PREFIX}*/**",

@@ -29,6 +29,7 @@ from overtone.train.checkpoint import Checkpoint, Checkpoints
 from overtone.train.config import RunConfig
 from overtone.train.console import Display
 from overtone.train.draws import Share, Windows, seed_torch
+from overtone.train.follow import Follower
 from overtone.train.interrupt import Interrupt, ignore_interrupts
 from overtone.train.journal import Log, Record, plain, to_beat
 from overtone.train.objective import choices, losses
@@ -81,6 +82,7 @@ class Trainer:
         parts: what it works with.
         resume: where to go on; the model has its weights already.
         callbacks: called on the first rank after each validation.
+        follower: has the run drawn, on the first rank.
 
     Attributes:
         progress: how far it is.
@@ -93,8 +95,10 @@ class Trainer:
         parts: Parts,
         resume: Checkpoint | None = None,
         callbacks: Sequence[Callback] = (),
+        follower: Follower | None = None,
     ):
         self.config, self.parts, self.callbacks = config, parts, tuple(callbacks)
+        self.follower = follower or Follower(None, None)
         self.budget = Budget(config)
         self.best: dict[str, Tensor] | None = None
         train, ranks = config.train, parts.ranks
@@ -321,6 +325,8 @@ class Trainer:
         display.say(f"update {progress.update}  valid VRMSE  {errors}{cycle}{mark}")
         if math.isinf(best) and found.yardsticks:  # they stay as they are from now on
             display.say(f"to beat  {to_beat(found.yardsticks)}")
+        if said := self.follower.validated(found.glimpse):
+            display.say(said)
         self._tell(values | {"score": found.score, "better": better})
 
     def _tell(self, values: Record) -> None:

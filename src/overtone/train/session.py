@@ -25,6 +25,7 @@ from overtone.files import replacing
 from overtone.guard.limits import require_memory
 from overtone.models.base import Model
 from overtone.normalize import change_share, spread_of, typical_pace, typical_scale
+from overtone.train import follow
 from overtone.train.budget import Budget
 from overtone.train.checkpoint import Checkpoints
 from overtone.train.config import RunConfig, load_config
@@ -60,6 +61,7 @@ class Way:
         overwrite: remove an earlier run of that folder.
         allow_other_data: resume on other data than before; it is noted in the run.
         callbacks: as for `Trainer`.
+        draw: draws the run's page while it trains, if `log.report` is on; ours if None.
     """
 
     folder: Path | None
@@ -67,6 +69,7 @@ class Way:
     overwrite: bool = False
     allow_other_data: bool = False
     callbacks: Sequence[Callback] = ()
+    draw: follow.Draw | None = None
 
 
 @dataclass(frozen=True)
@@ -263,7 +266,10 @@ def _make_trainer(
     """What trains, and what of the data is other than before; nothing is written."""
     checkpoint = find_checkpoint(config, parts, console) if going_on else None
     changed = {} if checkpoint is None else other_data(parts, checkpoint, way.allow_other_data)
-    return Trainer(config, parts, checkpoint, way.callbacks), changed
+    drawing = config.log.report and parts.ranks.first
+    draw = way.draw or follow.draw_page
+    follower = follow.Follower(draw if drawing else None, way.folder)
+    return Trainer(config, parts, checkpoint, way.callbacks, follower), changed
 
 
 def _begin(opened: RunFolder, config: RunConfig, console: Console, *, replace: bool) -> None:
@@ -328,6 +334,8 @@ def _conclude(trainer: Trainer, status: str, folder: Path | None, display: Displ
     """Say how it ended and what to do next."""
     if folder is not None:
         _summarise(trainer, status, folder)
+    if said := trainer.follower.ended():
+        display.say(said)
     display.table(f"{trainer.config.recipe}: {status}", _rows(trainer, folder))
     if folder is not None and status != "interrupted" and (command := _next(trainer, folder)):
         display.say(f"next: {command}")

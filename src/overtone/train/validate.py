@@ -16,7 +16,7 @@ from torch import Tensor
 
 from overtone.baselines.untrained import Yardstick, yardsticks
 from overtone.data import ArrayWindows, Items, WellFolder, collate_mixed
-from overtone.domain import Window
+from overtone.domain import Domain, Window
 from overtone.errors import DataError
 from overtone.metrics import vrmse
 from overtone.models.base import Model
@@ -24,6 +24,24 @@ from overtone.rollout import rollout
 from overtone.schedules import Cycle, Patch
 from overtone.train.config import ValidConfig
 from overtone.train.parallel import Ranks
+
+
+@dataclass(frozen=True, eq=False)
+class Glimpse:
+    """Some frames of one validation rollout, for pictures.
+
+    Attributes:
+        domain: what they lie on.
+        schedule: of the rollout, its string form.
+        steps: which of its steps, counted from 1.
+        truth, prediction: `(S, C, *space)`, on the CPU.
+    """
+
+    domain: Domain
+    schedule: str
+    steps: tuple[int, ...]
+    truth: Tensor
+    prediction: Tensor
 
 
 @dataclass(frozen=True)
@@ -35,11 +53,13 @@ class Validation:
         rollout: VRMSE of a rollout that cycles through the patches, over all its steps; infinite
             if it blew up, None if none is made.
         yardsticks: what needs no training, by name: its `vrmse` of the next step and `rollout`.
+        glimpse: frames of the first rollout, on the first rank; None if none is made.
     """
 
     vrmse: dict[str, float]
     rollout: float | None
     yardsticks: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    glimpse: Glimpse | None = field(default=None, compare=False, repr=False)
 
     @property
     def score(self) -> float:
@@ -79,7 +99,9 @@ class Validator:
 
     def _measure(self, model: Model) -> Validation:
         errors = {str(patch): self._next_step(model, patch) for patch in model.patches}
-        return Validation(errors, self._rollout(model), self._yardsticks)
+        seen: list[Glimpse] = []
+        rollout = self._rollout(model, seen)
+        return Validation(errors, rollout, self._yardsticks, seen[0] if seen else None)
 
     @cached_property
     def _yardsticks(self) -> dict[str, dict[str, float | None]]:
@@ -97,7 +119,8 @@ class Validator:
 
         return self._mean(self.windows, self.config.windows, error)
 
-    def _rollout(self, model: Model | Yardstick) -> float | None:
+    def _rollout(self, model: Model | Yardstick, seen: list[Glimpse] | None = None) -> float | None:
+        """Mean error; `seen` gets frames of the first rollout, on the first rank."""
         if self.trajectories is None:
             return None
         schedule = Cycle(*model.patches)
@@ -106,12 +129,23 @@ class Validator:
             # One rank must not stop while the others go on, so what blows up is held.
             steps = target.shape[1]
             frames = rollout(model, window, steps=steps, schedule=schedule, on_blow_up="hold")
-            pairs = zip(frames, target.unbind(dim=1), strict=True)
-            per_step = [vrmse(f, t, ndim=window.domain.ndim).mean(dim=-1) for f, t in pairs]
+            wanted = self._wanted(steps) if seen == [] and self.ranks.first else ()
+            per_step, kept = [], []
+            for step, (frame, true) in enumerate(zip(frames, target.unbind(dim=1), strict=True), 1):
+                per_step.append(vrmse(frame, true, ndim=window.domain.ndim).mean(dim=-1))
+                kept += [frame[0].cpu()] if step in wanted else []
+            if seen is not None and kept:
+                truth = torch.stack([target[0, step - 1].cpu() for step in wanted])
+                shown = wanted, truth, torch.stack(kept)
+                seen.append(Glimpse(window.domain, str(schedule), *shown))
             mean = torch.stack(per_step).mean(dim=0)
             return torch.where(frames.alive, mean, torch.inf)
 
         return self._mean(self.trajectories, self.config.rollouts, error)
+
+    def _wanted(self, steps: int) -> tuple[int, ...]:
+        """Steps of a rollout that are kept for pictures: the first, the middle and the last."""
+        return tuple(dict.fromkeys((1, (steps + 1) // 2, steps)))
 
     def _mean(self, data: Items, num: int, error: Callable[[Window, Tensor], Tensor]) -> float:
         """Mean of an error `(B,)` over windows; infinite where it is not a number.
