@@ -50,7 +50,6 @@ from overtone.schedules import (
     PLAN_FORMAT,
     Constant,
     Cycle,
-    Patch,
     Schedule,
     Shifted,
     require_countable,
@@ -177,8 +176,7 @@ class Plan(Record):
             return cls.model_validate_json(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValidationError, UnicodeDecodeError, DataError) as error:
             raise DataError(
-                f"'{shown(path)}' can't be read as a plan of `overtone plan`: "
-                f"{shown(error)[:300]}"
+                f"'{shown(path)}' can't be read as a plan of `overtone plan`: {shown(error)[:300]}"
             ) from error
 
 
@@ -491,7 +489,9 @@ class _Work:
         fits = bool(able) or self.target is None
         if self.target is not None and fits:
             price: Callable[[int], tuple[Any, ...]] = lambda i: (  # noqa: E731
-                trials[i].cost.price(self.price), complexity(trials[i].schedule))
+                trials[i].cost.price(self.price),
+                complexity(trials[i].schedule),
+            )
             chosen = min(able, key=price)
             return _Found(trials, errors, chosen, errors[chosen], fits, self._notes(rows, seen))
         told = {

@@ -52,6 +52,7 @@ class Replay(Schedule):
         self._choices = tuple(choices)
 
     def __call__(self, step: int) -> Choice:
+        """The choice at a step."""
         return self._choices[step]
 
     def __str__(self) -> str:
@@ -140,9 +141,7 @@ class Bench:
                 for step in range(self.steps)
             ]
             start = Window(torch.cat(starts), truth.domain_of(own[0].trajectory))
-            yield Crew(
-                start.to(self._device), torch.stack(frames).to(self._device), places
-            )
+            yield Crew(start.to(self._device), torch.stack(frames).to(self._device), places)
 
     def num_crews(self, flights: Sequence[int]) -> int:
         """How many batches there are of some flights."""

@@ -69,9 +69,7 @@ def families(
     yield from _ramps(patches, steps)
 
 
-def _bursts(
-    fine: Patch, coarse: Patch, steps: int, shares: Sequence[float]
-) -> Iterator[Schedule]:
+def _bursts(fine: Patch, coarse: Patch, steps: int, shares: Sequence[float]) -> Iterator[Schedule]:
     """Now and then another patch: the fine one, and the coarse one."""
     fits = {math.ceil(1 / share - 1e-9) for share in shares if 0 < share < 1}
     fits |= {math.floor(1 / (1 - share) + 1e-9) for share in shares if 0 < share < 1}
