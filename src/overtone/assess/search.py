@@ -139,7 +139,9 @@ def choose(
     logs = _log(errors)
     ours = [i for i in range(len(schedules)) if not searched[i]]
     best = min(ours, key=lambda i: logs[i].mean().item())
-    near = [i for i in ours if _exceeds(logs[i] - logs[best]) <= 0]
+    # What blows up somewhere has so large a standard error that anything is within it.
+    steady = [i for i in ours if errors[i].isfinite().all() or not errors[best].isfinite().all()]
+    near = [i for i in steady if _exceeds(logs[i] - logs[best]) <= 0]
     chosen = min(near, key=lambda i: (complexity(schedules[i]), logs[i].mean().item()))
     others = list(unseen)
     if len(others) < 2:

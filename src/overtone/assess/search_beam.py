@@ -27,7 +27,9 @@ from overtone.schedules import Choice, Constant, Explicit, Patch, Schedule
 DECISIONS = 24
 CLASSES = 4
 WIDTH = 2
-"""Beginnings that are kept of each class."""
+"""Beginnings that are kept of each class, at least."""
+EFFORT = 96
+"""Steps times beginnings of each class: short rollouts are cheap, so more are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +83,16 @@ class Beam:
         while kept and len(kept[0].patches) < self.bench.steps:
             grown = [new for old in kept for new in self._grow(old, crews)]
             kept = self._best(grown)
-        return [self._schedule(sequence(own.patches)) for own in kept]
+        return [self._schedule(sequence(own.patches)) for own in kept[: CLASSES * WIDTH]]
 
     def num_steps(self, flights: Sequence[int]) -> int:
         """How many steps a search computes, at most."""
-        words = CLASSES * WIDTH * len(self._words(self.bench.steps))
+        words = CLASSES * self._width * len(self._words(self.bench.steps))
         return self.bench.steps * words * self.bench.num_crews(flights)
+
+    @property
+    def _width(self) -> int:
+        return max(WIDTH, EFFORT // self.bench.steps)
 
     def _schedule(self, schedule: Schedule) -> Schedule:
         return shifted(schedule, self.kind, self.bench.domain, self.patches[-1])
@@ -145,6 +151,9 @@ class Beam:
         for own, price in zip(grown, spent, strict=True):
             place = int((price - low) / span * (CLASSES - 1e-9)) if span else 0
             classes.setdefault(place, []).append(own)
-        outlook: Callable[[Beginning], float] = lambda own: own.outlook(self.bench.steps)  # noqa: E731
-        kept = [own for group in classes.values() for own in sorted(group, key=outlook)[:WIDTH]]
-        return sorted(kept, key=outlook)
+
+        def outlook(own: Beginning) -> float:
+            return own.outlook(self.bench.steps)
+
+        groups = [sorted(group, key=outlook)[: self._width] for group in classes.values()]
+        return sorted((own for group in groups for own in group), key=outlook)

@@ -15,7 +15,7 @@ from overtone.guard.limits import require_writable_file
 from overtone.progress import Listing, Terminal, one_bar
 
 if TYPE_CHECKING:
-    from overtone.assess.plan import Plan
+    from overtone.assess.plan_file import Plan
 
 LONGEST = 44
 """Characters of a schedule that a table shows; the file has all of it."""
@@ -105,7 +105,7 @@ def plan(
 
 def _require_free(out: Path) -> None:
     """Refuse to replace a file that is no plan."""
-    from overtone.assess.plan import Plan
+    from overtone.assess.plan_file import Plan
 
     if not out.exists():
         return

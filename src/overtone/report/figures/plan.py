@@ -10,7 +10,7 @@ import math
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from overtone.assess.plan import Option, Plan
+from overtone.assess.plan_file import Option, Plan
 from overtone.report.figures.steps import VRMSE, reach
 from overtone.report.style import (
     BLUE,
