@@ -92,6 +92,8 @@ def test_a_sequence_must_win_where_it_was_not_searched():
     assert choose(lucky, own, **told, unseen=[2, 3]) == 0
     assert choose(lucky, own, **told, unseen=[0, 1]) == 1
     assert choose(lucky, own, **told, unseen=[0]) == 0  # one trajectory proves nothing
+    worse_elsewhere = torch.tensor([[1.0, 1, 1, 1], [1.3, 1.3, 0.9, 0.9]])
+    assert choose(worse_elsewhere, own, **told, unseen=[2, 3]) == 0
 
 
 def test_what_blows_up_loses():

@@ -393,10 +393,17 @@ class _Work:
         best = int(means.argmin())
         if best == chosen:
             return []
+        other = trials[best]
+        why = (
+            "is not surely better where it was not searched"
+            if other.searched
+            else "can't be told from the plan by so few trajectories, and is less simple"
+            if not trials[chosen].searched
+            else "is worse on most trajectories"
+        )
         return [
-            f"'{trials[best].schedule}' has a lower mean error ({means[best]:.4f} against "
-            f"{means[chosen]:.4f}), which so few trajectories can't tell from chance; the simpler "
-            "schedule is chosen"
+            f"'{other.schedule}' has a lower mean error ({means[best]:.4f} against "
+            f"{means[chosen]:.4f}), but {why}"
         ]
 
     def _notes(self, rows: Sequence[int], seen: Sequence[int]) -> list[str]:

@@ -10,7 +10,7 @@ on an earlier front of error against price, so that cheap schedules stay for the
   what is hard about a trajectory is hard for both and cancels;
 - of the schedules whose mean lies within one standard error of the best, the simplest is chosen;
 - a sequence that the beam search found must beat the best of the families by more than the standard
-  error on trajectories that it was not searched on.
+  error, on all trajectories and on those alone that it was not searched on.
 """
 
 from __future__ import annotations
@@ -146,9 +146,9 @@ def choose(
     others = list(unseen)
     if len(others) < 2:
         return chosen
-    gains = {i: logs[best, others] - logs[i, others] for i in range(len(schedules)) if searched[i]}
-    better = [i for i, gain in gains.items() if _exceeds(gain) > 0]
-    return max(better, key=lambda i: gains[i].mean().item(), default=chosen)
+    gains = {i: logs[best] - logs[i] for i in range(len(schedules)) if searched[i]}
+    better = [i for i, own in gains.items() if _exceeds(own) > 0 and _exceeds(own[others]) > 0]
+    return max(better, key=lambda i: gains[i][others].mean().item(), default=chosen)
 
 
 def left_out(
