@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from overtone.evaluate.results import Estimate
 from overtone.report.summary import interval
-from studies.page.blocks import PageError
 from studies.page.markdown import (
     Column,
     Pick,
@@ -44,10 +44,8 @@ def plans(sources: Sequence[Source], options: Options) -> str:
 
 
 def _rows(source: Source) -> list[Row]:
-    """The plan first, then what else there is within its limits."""
-    if source.plan is None:
-        raise PageError(f"'{source.name}' followed no plan; name one that did")
-    limit = source.plan["limits"]["tokens"]
+    """The plan first, if there is one, then what else there is within its limits."""
+    limit = math.inf if source.plan is None else source.plan["limits"]["tokens"]
     found = [Row(source, own) for own in source.chosen({}) if own.tokens <= limit]
     return sorted(found, key=lambda row: not _is_plan(row))
 

@@ -1,9 +1,6 @@
 """Plans beside the schedules whose tokens they had."""
 
-import pytest
-
 from overtone.report.summary import interval
-from studies.page.blocks import PageError
 from studies.page.plan_tables import plans
 from studies.page.sources import Source
 
@@ -27,9 +24,9 @@ def test_the_plan_comes_first_with_what_it_expected(make_comparison, cells):
     assert cycle[6] == "0 %"
 
 
-def test_what_costs_more_is_left_out_and_no_plan_is_an_error(make_comparison, cells):
+def test_what_costs_more_is_left_out_and_there_may_be_no_plan(make_comparison, cells):
     tokens = min(run.tokens for run in make_comparison().models[0].runs)
     rows = cells(plans([planned(make_comparison, tokens=tokens)], {}))[1:]
     assert {row[1] for row in rows} <= {"plan: `16+shift`", "`16`"}
-    with pytest.raises(PageError, match="followed no plan"):
-        plans([Source("some", make_comparison())], {})
+    bare = cells(plans([Source("some", make_comparison())], {}))[1:]
+    assert not any(row[1].startswith("plan") for row in bare)
