@@ -46,7 +46,9 @@ def plans(sources: Sequence[Source], options: Options) -> str:
 def _rows(source: Source) -> list[Row]:
     """The plan first, if there is one, then what else there is within its limits."""
     limit = math.inf if source.plan is None else source.plan["limits"]["tokens"]
-    found = [Row(source, own) for own in source.chosen({}) if own.tokens <= limit]
+    first = source.models()[0]  # whom the plan is for
+    own = source.chosen({"models": (first,)})
+    found = [Row(source, series) for series in own if series.tokens <= limit]
     return sorted(found, key=lambda row: not _is_plan(row))
 
 
