@@ -135,8 +135,9 @@ def plan(
         price=work.price,
         tried=work.tried,
     )
-    for text in made.notes if note else ():
-        note(text)
+    if note:
+        for text in made.notes:
+            note(text)
     return made
 
 
@@ -249,7 +250,8 @@ class _Work:
         self.bench, self.costs, self.limits, self.target = bench, costs, limits, target
         self._stage, self.tried = stage, 0
         self.patches = sorted(candidate.model.patches, key=lambda p: math.prod(candidate.sizes(p)))
-        self.price: Price = next((kind for kind in PRICES if kind in limits), "tokens")
+        limited = [kind for kind in PRICES if kind in limits]
+        self.price: Price = limited[0] if limited else "tokens"
 
     def run(self) -> _Found:
         """Measure, try, choose."""

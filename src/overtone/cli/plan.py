@@ -86,7 +86,10 @@ def plan(
             device=device,
             command=_command(model, data, told),
             progress=tick,
-            **asked,
+            tokens=tokens,
+            flops=flops,
+            seconds=seconds,
+            error=error,
             **reading,
         )
     found.save(out)
