@@ -88,7 +88,7 @@ def scales(recipe: str) -> Study:
     )  # fmt: skip
     members = tuple(training.name for training in own)
     start = STARTS[recipe][0]
-    near = Comparison(name, members, SCHEDULES, start=start, split="valid")
+    near = Comparison(name, members, SCHEDULES, start=start, split="valid", curves=("vrmse",))
     far = Comparison(
         f"{name}-far", members, ("4-8-16", "4-8-16+shift"), start=start, split="valid", steps=200,
         data=FURTHER, curves=("vrmse", "energy"),

@@ -10,7 +10,8 @@ from overtone.normalize import (
     size_of,
     spread_of,
     statistics,
-    typical,
+    typical_pace,
+    typical_scale,
 )
 
 
@@ -134,12 +135,12 @@ def test_the_pace_of_waves_is_known():
     shares = torch.cat([change_share(waves(1 / 12)), change_share(waves(1 / 24))])
     slow, fast = 2 * math.sin(math.pi / 24), 2 * math.sin(math.pi / 12)
     expected = torch.full((2,), (slow + fast) / 2, dtype=torch.float64)
-    torch.testing.assert_close(typical(shares), expected)
+    torch.testing.assert_close(typical_pace(shares), expected)
 
 
 def test_what_rests_at_first_and_rushes_later_has_no_pace():
     shares = torch.tensor([[0.1, 1e-4], [0.2, 1e-1]])
-    assert typical(shares).tolist() == pytest.approx([0.15, 0.0])
+    assert typical_pace(shares).tolist() == pytest.approx([0.15, 0.0])
 
 
 def test_the_unit_is_the_pace_where_it_is_known():
@@ -240,10 +241,11 @@ def test_the_usual_spread_of_fields():
     found = spread_of(torch.cat([waves(1 / 12), 2 * waves(1 / 24)]))
     expected = 0.5**0.5 * torch.tensor([[1.0, 3.0], [2.0, 6.0]], dtype=torch.float64)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
-    torch.testing.assert_close(typical(found), expected.mean(dim=0), rtol=1e-5, atol=0)
+    torch.testing.assert_close(typical_scale(found), expected.mean(dim=0), rtol=1e-5, atol=0)
     zero = torch.zeros_like(waves(1 / 12))
     assert torch.equal(spread_of(zero), torch.zeros(1, 2, dtype=torch.float64))
-    assert typical(torch.tensor([[0.0], [1.0]])).tolist() == [0.0]
+    at_rest_first = torch.tensor([[0.0], [1e-3], [2.0]])
+    assert typical_scale(at_rest_first).tolist() == pytest.approx([0.667], rel=1e-3)
 
 
 def test_sizes_are_powers_of_two_below_the_largest_value():

@@ -49,7 +49,7 @@ REST = 1e-3
 """Smallest standard deviation, relative to the scale: what is below it is at rest."""
 
 MAX_SPREAD = 1.5
-"""Largest standard deviation of the logarithm of a pace or scale, about a factor of 4.5."""
+"""Largest standard deviation of the logarithm of a pace, about a factor of 4.5."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,14 +212,23 @@ def change_share(fields: Tensor, scale: Tensor | None = None) -> Tensor:
     return (stats.change / stats.std)[:, 0]
 
 
-def typical(values: Tensor) -> Tensor:
-    """The pace or scale of each field `(C,)`, by those of many windows, `(N, C)`.
+def typical_pace(shares: Tensor) -> Tensor:
+    """The pace of each field `(C,)`, by what many windows change by, `(N, C)`.
 
     The mean; and 0, unknown, where windows differ by more than `MAX_SPREAD`: a field that rests at
     first and rushes later has no pace of its own.
     """
-    spread = values.log().std(dim=0, correction=0)
-    return torch.where(spread <= MAX_SPREAD, values.mean(dim=0), 0.0)
+    spread = shares.log().std(dim=0, correction=0)
+    return torch.where(spread <= MAX_SPREAD, shares.mean(dim=0), 0.0)
+
+
+def typical_scale(spreads: Tensor) -> Tensor:
+    """The scale of each field `(C,)`, by the standard deviations of many windows, `(N, C)`.
+
+    The mean, also of a field that rests at first: it is the one that runs away where nothing calls
+    it back, and what rests is told from what is lost by looking smaller.
+    """
+    return spreads.mean(dim=0)
 
 
 def _running_mean(x: Tensor) -> Tensor:

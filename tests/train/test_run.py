@@ -26,7 +26,7 @@ from overtone.errors import (
     OvertoneError,
     TrainingStopped,
 )
-from overtone.normalize import change_share, typical
+from overtone.normalize import change_share, typical_pace
 from overtone.train.config import change, parse_pairs
 from overtone.train.journal import read_journal
 from overtone.train.run import make_model, read, train
@@ -380,7 +380,7 @@ def test_the_pace_of_the_data_is_measured_and_kept(small, waves, tmp_path):
     found = ot.load(tmp_path / "pace").pace
     windows = WellFolder(waves, "train", context=config.model.context, horizon=1)
     steps = [torch.cat([window.fields, following]) for window, following in windows]
-    expected = typical(change_share(torch.stack(steps)))
+    expected = typical_pace(change_share(torch.stack(steps)))
     torch.testing.assert_close(found, expected, rtol=0.05, atol=0)
     assert torch.equal(ot.load(tmp_path / "context").pace, torch.zeros_like(found))
     assert torch.equal(ot.load(tmp_path / "pace").scale, torch.zeros_like(found))

@@ -24,7 +24,7 @@ from overtone.errors import ConfigError, DataError, OvertoneError, TrainingStopp
 from overtone.files import replacing
 from overtone.guard.limits import require_memory
 from overtone.models.base import Model
-from overtone.normalize import change_share, spread_of, typical
+from overtone.normalize import change_share, spread_of, typical_pace, typical_scale
 from overtone.train.budget import Budget
 from overtone.train.checkpoint import Checkpoints
 from overtone.train.config import RunConfig, load_config
@@ -246,9 +246,9 @@ def _measure_typical(config: RunConfig, model: Model, data: Items) -> None:
     items = [data[index] for index in evenly_spaced(len(data), TYPICAL_WINDOWS)]
     frames = [torch.cat([window.fields, following])[None] for window, following in items]
     if scaled:
-        model.scale.copy_(typical(torch.cat([spread_of(x) for x in frames])))
+        model.scale.copy_(typical_scale(torch.cat([spread_of(x) for x in frames])))
     if paced:
-        model.pace.copy_(typical(torch.cat([change_share(x, model.scale) for x in frames])))
+        model.pace.copy_(typical_pace(torch.cat([change_share(x, model.scale) for x in frames])))
 
 
 def _changes(config: RunConfig, folder: Path | None) -> dict[str, Any]:
