@@ -250,7 +250,7 @@ class _Work:
         self.bench, self.costs, self.limits, self.target = bench, costs, limits, target
         self._stage, self.tried = stage, 0
         self.patches = sorted(candidate.model.patches, key=lambda p: math.prod(candidate.sizes(p)))
-        limited = [kind for kind in PRICES if kind in limits]
+        limited: list[Price] = [kind for kind in PRICES if kind in limits]
         self.price: Price = limited[0] if limited else "tokens"
 
     def run(self) -> _Found:
