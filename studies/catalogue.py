@@ -190,6 +190,22 @@ def _long() -> Study:
     return Study("long", "rollouts of 200 steps of packaged models", own, comparisons)
 
 
+PLANS = {SHEAR: START, "rayleigh-benard-mini": 12, "turbulent-radiative-layer-2d-mini": 12}
+"""Recipes whose packaged models are planned for -> first frame of the context."""
+
+
+def _plan() -> Study:
+    """Plans for the tokens of the paper's cycle, made on validation splits, judged on test."""
+    own = tuple(replace(t, packaged=True) for name in PLANS for t in models(name, ("csm",)))
+    comparisons = tuple(
+        Comparison(f"plan-{name.removesuffix('-mini')}", (member.name,), STILL, start=start,
+                   planned="4-8-16")
+        for member, (name, start) in zip(own, PLANS.items(), strict=True)
+    )  # fmt: skip
+    about = "plans for the tokens of the cycle 4-8-16, of packaged models"
+    return Study("plan", about, own, comparisons)
+
+
 def _paper_grid() -> Study:
     """Shear flow on the paper's grid; one flexible model gets the minutes of three fixed ones."""
     name = "shear-flow-128x256"
@@ -294,6 +310,7 @@ STUDIES: dict[str, Study] = {
         _rayleigh_benard(),
         _paper_grid(),
         _long(),
+        _plan(),
         _system("turbulent-radiative-layer-2d-mini", start=12),
         _system("supernova-explosion-mini", start=4),
         *(rivals(system, minutes) for system in SYSTEMS for minutes in BUDGETS),

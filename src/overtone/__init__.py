@@ -37,6 +37,7 @@ from overtone.version import __version__
 
 if TYPE_CHECKING:
     from overtone import data
+    from overtone.assess.plan import plan
     from overtone.evaluate import evaluate
     from overtone.report.figures.rollout import plot_rollout
     from overtone.train import recipes
@@ -46,6 +47,7 @@ LATER = {
     "data": ("overtone.data", ""),
     "evaluate": ("overtone.evaluate", ""),  # a module that can be called, see there
     "fit": ("overtone.train.fit", "fit"),
+    "plan": ("overtone.assess.plan", "plan"),
     "plot_rollout": ("overtone.report.figures.rollout", "plot_rollout"),
     "recipes": ("overtone.train.recipes", ""),
 }
@@ -101,6 +103,7 @@ __all__ = [
     "load",
     "parse_schedule",
     "patch",
+    "plan",
     "plot_rollout",
     "recipes",
     "rollout",

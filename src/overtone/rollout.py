@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from overtone.domain import Domain, Window, require_window
-from overtone.errors import OvertoneError, RolloutDiverged
+from overtone.errors import OvertoneError, PatchError, RolloutDiverged
 from overtone.models.base import Model
-from overtone.schedules import Choice, Schedule, parse_schedule
+from overtone.models.storage import fingerprint
+from overtone.schedules import Choice, Planned, Schedule, parse_schedule
 
 OnBlowUp = Literal["raise", "drop", "hold"]
 
@@ -94,11 +95,20 @@ def rollout(
     window = window.last(model.context)
     limits = _limits(bound, window) if check_finite or bound is not None else None
     schedule = parse_schedule(schedule)
+    if reason := plan_objection(schedule, model, window.domain):
+        raise PatchError(reason)
     # Other people's models look for NaN, and take patches, as they like.
     call: Callable[..., Tensor] = model
     if isinstance(model, Model):
         call = partial(model, check_finite=check_finite, allow_untrained=allow_untrained)
     return Rollout(call, window, steps, schedule, on_blow_up, limits, timed)
+
+
+def plan_objection(schedule: Schedule, model: object, domain: Domain) -> str | None:
+    """Why a model can't follow a plan on a domain; None if it can, or if there is no plan."""
+    if not isinstance(schedule, Planned):
+        return None
+    return schedule.objection(fingerprint(model), domain)
 
 
 class Rollout(Iterator[Tensor]):

@@ -15,6 +15,7 @@ from overtone.files import replacing
 from overtone.report.series import num_seeds
 from studies.page.blocks import Block, PageError, content, fill, find_blocks, framed
 from studies.page.model_tables import next_step, setting, training, tried
+from studies.page.plan_tables import plans
 from studies.page.rollout_tables import (
     artifacts,
     bands,
@@ -60,6 +61,7 @@ TABLES: dict[str, Kind] = {
     "swell": Kind(swell, (*CHOICE, "fields", "axis", "periods")),
     "energy": Kind(energy, CHOICE),
     "comparison": Kind(comparison, CHOICE),
+    "plans": Kind(plans, ("relative",)),
     "training": Kind(training, ("models",), pooled=False),
     "tried": Kind(tried, ("models", "against")),
     "setting": Kind(setting, pooled=False),

@@ -196,3 +196,18 @@ def test_saving_replaces_a_model_and_nothing_else(folder, make_model, tmp_path, 
         model.save(".")
     assert (folder / "thesis.tex").read_text() == "years of work"
     assert (own / "config.json").read_text() == "{}"
+
+
+def test_a_fingerprint_knows_the_model_again_and_no_other(make_model, tmp_path):
+    model = make_model()
+    own = storage.fingerprint(model)
+    model.save(tmp_path / "m")
+    assert storage.fingerprint(ot.load(tmp_path / "m")) == own
+    with torch.no_grad():
+        next(model.parameters()).view(-1)[0] += 1e-3
+    assert storage.fingerprint(model) != own
+    model.load_state_dict(ot.load(tmp_path / "m").state_dict())
+    assert storage.fingerprint(model) == own
+    model.pace[0] += 1  # buffers change predictions, too
+    assert storage.fingerprint(model) != own
+    assert storage.fingerprint(object()) == storage.fingerprint(object()) != storage.fingerprint([])

@@ -17,6 +17,7 @@ import typer
 from overtone.cli.data import app as data_app
 from overtone.cli.diagnose import diagnose
 from overtone.cli.evaluate import evaluate, rollout, theory
+from overtone.cli.plan import plan
 from overtone.cli.report import report
 from overtone.cli.train import train
 from overtone.errors import INTERRUPTED, ConfigError, OvertoneError, refusal
@@ -36,7 +37,7 @@ app = typer.Typer(
 app.add_typer(data_app)
 for group in (app, data_app):
     group.rich_markup_mode = None  # in a help text, overtone[slurm] is a name and no markup
-for command in (train, evaluate, report, rollout, diagnose, theory):
+for command in (train, evaluate, report, rollout, plan, diagnose, theory):
     app.command()(command)
 
 

@@ -20,7 +20,7 @@ from overtone.grid import PatchGrid
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
 from overtone.models.storage import find_model, load_with_config
-from overtone.rollout import Stepper
+from overtone.rollout import Stepper, plan_objection
 from overtone.schedules import (
     Constant,
     Cycle,
@@ -245,6 +245,11 @@ def choose_schedules(
     chosen = list({str(schedule): schedule for schedule in chosen}.values())
     kept = []
     for schedule in chosen:
+        if reason := plan_objection(schedule, candidate.model, domain):
+            if len(chosen) == 1:
+                raise PatchError(reason)
+            note(f"schedule {schedule} is left out for model '{candidate.name}': {reason}")
+            continue
         patches = used_patches(schedule, steps)
         if reason := candidate.objection(patches, domain):
             note(f"schedule {schedule} is left out for model '{candidate.name}', {reason}")

@@ -9,6 +9,7 @@ model, also to those that come with the package, by their names.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -176,6 +177,24 @@ def _require_numbers(name: str, given: Tensor, wanted: torch.dtype, path: str | 
             f"the weights '{shown(name)}' in '{path}' hold NaN or infinity; the file is of a "
             "training that failed, or damaged"
         )
+
+
+def fingerprint(model: object) -> str:
+    """SHA-256 over all weights and buffers of a model: names, shapes, types and numbers.
+
+    It is the same for a model in memory and for one that was saved and loaded. What has no weights,
+    such as a solver, is known by its class.
+    """
+    if not isinstance(model, nn.Module):
+        name = f"{type(model).__module__}.{type(model).__qualname__}"
+        return hashlib.sha256(name.encode()).hexdigest()
+    total = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        values = tensor.detach().cpu().contiguous()
+        own = name.removeprefix("_orig_mod.")  # a compiled model is the same model
+        total.update(f"{own}\0{tuple(values.shape)}\0{values.dtype}\0".encode())
+        total.update(values.reshape(-1).view(torch.uint8).numpy().data)
+    return total.hexdigest()
 
 
 def find_model(path: str | Path) -> Path:
