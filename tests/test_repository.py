@@ -119,6 +119,7 @@ def test_public_names_exist_and_are_sorted():
 
 def test_the_list_of_commands():
     assert sorted(command.callback.__name__ for command in app.registered_commands) == [
+        "calibrate",
         "demo",
         "diagnose",
         "evaluate",

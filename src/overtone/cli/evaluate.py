@@ -79,7 +79,9 @@ def evaluate(
 ) -> None:
     """Measure models on a dataset: errors, spectra, grid artifacts, physics and cost."""
     texts, how = (model, *(models or [])), {"stride": stride, "coarsen": coarsen}
-    candidates, reading = _load(texts, data, split=split, allow_untrained=allow_untrained, **how)
+    candidates, reading = load_models(
+        texts, data, split=split, allow_untrained=allow_untrained, **how
+    )
     reading |= {"start": start, "trajectories": trajectories}
     told = {**reading, "steps": steps, "windows": windows, "seed": seed, "out": typed(out)}
     evaluate_into(
@@ -190,12 +192,12 @@ def rollout(
     A trajectory that blows up ends with its last valid frame; the exit code is 3 then.
     """
     from overtone.evaluate import write_predictions
-    from overtone.schedules import parse_schedule
+    from overtone.rollout import parse_rule
 
-    chosen = parse_schedule(schedule)
+    chosen = parse_rule(schedule)
     require_writable(out.parent)
     how = {"split": split, "stride": stride, "coarsen": coarsen}
-    (candidate,), reading = _load((model,), data, allow_untrained=allow_untrained, **how)
+    (candidate,), reading = load_models((model,), data, allow_untrained=allow_untrained, **how)
     reading |= {"start": start, "trajectories": trajectories}
     console = Terminal()
     with one_bar(f"{candidate.name}: {chosen}", console) as tick:
@@ -234,10 +236,10 @@ def theory(
     """Say which patch harmonics a schedule excites, which stay coherent and how they grow."""
     from overtone.domain import Domain
     from overtone.report.figures.theory import draw, harmonics, verdict
-    from overtone.schedules import parse_schedule
+    from overtone.rollout.controllers import parse_rule, require_schedule
     from overtone.theory import ErrorModel
 
-    chosen = parse_schedule(schedule)
+    chosen = require_schedule(parse_rule(schedule), "the theory")
     require_writable_file(out)
     cells = _cells(shape, "shape")
     grid = (cells,) if isinstance(cells, int) else cells
@@ -270,7 +272,7 @@ def theory(
     console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
 
 
-def _load(
+def load_models(
     texts: Sequence[str],
     data: str,
     *,

@@ -30,8 +30,7 @@ from overtone.evaluate.trajectories import Reading, Trajectories, fields_of, hea
 from overtone.guard.folders import inside, replacing_owned, require_ours
 from overtone.guard.limits import require_disk
 from overtone.guard.names import file_name
-from overtone.rollout import rollout
-from overtone.schedules import Schedule
+from overtone.rollout import Rule, rollout
 
 KIND = "predictions"
 """What the marker of such a folder says; see `guard.folders`."""
@@ -72,7 +71,7 @@ def write_predictions(
     data: str | Path,
     out: str | Path,
     *,
-    schedule: Schedule,
+    schedule: Rule,
     steps: int,
     batch: int = 4,
     device: str = "cpu",
@@ -87,7 +86,7 @@ def write_predictions(
         data: where to start, as for `WellFolder`. No more than the context is needed, so `steps`
             may go beyond the data.
         out: the folder to write.
-        schedule: patch and shift at each step.
+        schedule: patch and shift at each step, or who decides on them.
         steps: frames to predict.
         batch: trajectories that are predicted at once and share a file.
         device: where to compute.
@@ -136,7 +135,7 @@ class _Flight:
         candidate: Candidate,
         truth: Trajectories,
         rows: list[int],
-        schedule: Schedule,
+        schedule: Rule,
         steps: int,
         device: str,
     ):
