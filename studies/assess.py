@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -351,9 +352,11 @@ class Bench:
             tokens += frames.tokens * share
             spent = torch.tensor([[made.tokens for made in record] for record in frames.records])
             by_step += spent.double().mean(dim=0) * share
-            if told[0] is not None and not example.get(what):
+            if told[0] is not None:
                 patches = [[made.choice.patch[0] for made in record] for record in frames.records]
-                example[what] = _example(str(rule), part, told, patches)
+                drawn = _example(str(rule), part, told, patches)
+                if what not in example or drawn["changes"] > example[what]["changes"]:
+                    example[what] = drawn
         every = torch.cat(errors)
         return {
             "error": float(every.mean()),
@@ -380,11 +383,13 @@ def _gathered(
 def _example(
     rule: str, errors: Tensor, told: Sequence[Any], patches: Sequence[Sequence[int]]
 ) -> Mapping[str, Any]:
-    """The rollout, of one batch, whose error over all steps is in the middle: for a picture."""
-    row = int(errors.mean(dim=1).argsort()[len(errors) // 2])
+    """The rollout, of one batch, in which the patch changes most often: for a picture."""
+    changes = [sum(a != b for a, b in pairwise(own)) for own in patches]
+    row = changes.index(max(changes))
     bounds = told[0].bounds
     return {
         "rule": rule,
+        "changes": changes[row],
         "error": errors[row].tolist(),
         "value": [float(e.value[row]) for e in told],
         "bounds": {

@@ -145,6 +145,7 @@ COVERED = {
     "data/source": "data/test_origins",
     "data/trajectories": "data/test_origins",
     "rollout/steering": "rollout/test_controllers",
+    "studies/page/assess_tables": "studies/test_assess",
     "cli/app": "cli/test_cli",
     "version": "cli/test_cli",
 }

@@ -23,7 +23,7 @@ from overtone.guard.names import shown_lines
 from overtone.progress import Listing, Terminal, one_bar
 
 if TYPE_CHECKING:
-    from overtone.evaluate import Candidate, Reading
+    from overtone.evaluate import Candidate, Predictions, Reading
     from overtone.evaluate.results import Results, Samples
 
 Model = Annotated[
@@ -181,6 +181,12 @@ def rollout(
     trajectories: Count = None,
     stride: Stride = None,
     coarsen: Coarsen = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Tell the error of every frame, without truth.")
+    ] = False,
+    against: Annotated[
+        str, typer.Option(help="What it is told by: patch, shift or a second schedule.")
+    ] = "patch",
     device: Device = "cpu",
     allow_untrained: Untrained = False,
     overwrite: Annotated[
@@ -208,17 +214,47 @@ def rollout(
             schedule=chosen,
             steps=steps,
             batch=batch,
+            estimate=against if estimate else False,
             device=device,
             overwrite=overwrite,
             progress=tick,
             **reading,
         )
+    if written.calibrated is not None:
+        _show_band(written, console)
     for note in written.notes:
         console.print(f"note: {note}", soft_wrap=True)
     following = shlex.join(["overtone", "data", "check", str(out)])
     console.print(f"wrote {out}; next: {following}", soft_wrap=True)
     if not written.complete:
         raise typer.Exit(PARTIAL)
+
+
+def _show_band(written: Predictions, console: Console) -> None:
+    """The errors that the rollouts told of themselves, at some steps, and what was spent."""
+    steps = [step for step in (1, 10, written.steps) if step <= written.steps]
+    rows = []
+    for log in written.logs:
+        cells = []
+        for step in dict.fromkeys(steps):
+            if step > len(log["error"]):
+                cells.append("lost")
+                continue
+            pair = log.get("interval 0.9")
+            band = f" ({pair[0][step - 1]:.3g} to {pair[1][step - 1]:.3g})" if pair else ""
+            cells.append(f"{log['error'][step - 1]:.3g}{band}")
+        rows.append((str(log["trajectory"]), *cells, str(sum(log["tokens"]))))
+    heads = [f"at step {step}" for step in dict.fromkeys(steps)]
+    kind = "VRMSE, with 90 % intervals" if written.calibrated else "disagreement"
+    console.print(
+        Listing(rows, ("trajectory", *heads, "tokens"), f"estimated {kind}", "", texts=(0,))
+    )
+    if not written.calibrated:
+        console.print(
+            "note: the model is not calibrated for this, so these are disagreements and not "
+            "errors; `overtone calibrate MODEL DATA` makes them errors with intervals",
+            soft_wrap=True,
+        )
 
 
 def theory(

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch as Area
+from matplotlib.ticker import MaxNLocator
 
 from overtone.report.style import BLUE, GREY, WIDE, NothingToDraw, add_legend, new_figure, styled
 from overtone.report.style import text as label
@@ -98,4 +99,5 @@ def _draw_patches(panel: Axes, patches: Sequence[int]) -> None:
     panel.set_yticks(range(len(known)), [str(patch) for patch in known])
     panel.set_ylim(-0.6, len(known) - 0.4)
     panel.set_xlabel("rollout step")
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.grid(False)
