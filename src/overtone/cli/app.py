@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from overtone.cli.calibrate import calibrate
 from overtone.cli.data import app as data_app
 from overtone.cli.diagnose import diagnose
 from overtone.cli.evaluate import evaluate, rollout, theory
@@ -37,7 +38,7 @@ app = typer.Typer(
 app.add_typer(data_app)
 for group in (app, data_app):
     group.rich_markup_mode = None  # in a help text, overtone[slurm] is a name and no markup
-for command in (train, evaluate, report, rollout, plan, diagnose, theory):
+for command in (train, calibrate, evaluate, report, rollout, plan, diagnose, theory):
     app.command()(command)
 
 

@@ -23,7 +23,7 @@ from overtone.guard.names import shown_lines
 from overtone.progress import Listing, Terminal, one_bar
 
 if TYPE_CHECKING:
-    from overtone.evaluate import Candidate, Reading
+    from overtone.evaluate import Candidate, Predictions, Reading
     from overtone.evaluate.results import Results, Samples
 
 Model = Annotated[
@@ -79,7 +79,9 @@ def evaluate(
 ) -> None:
     """Measure models on a dataset: errors, spectra, grid artifacts, physics and cost."""
     texts, how = (model, *(models or [])), {"stride": stride, "coarsen": coarsen}
-    candidates, reading = _load(texts, data, split=split, allow_untrained=allow_untrained, **how)
+    candidates, reading = load_models(
+        texts, data, split=split, allow_untrained=allow_untrained, **how
+    )
     reading |= {"start": start, "trajectories": trajectories}
     told = {**reading, "steps": steps, "windows": windows, "seed": seed, "out": typed(out)}
     evaluate_into(
@@ -179,6 +181,12 @@ def rollout(
     trajectories: Count = None,
     stride: Stride = None,
     coarsen: Coarsen = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Tell the error of every frame, without truth.")
+    ] = False,
+    against: Annotated[
+        str, typer.Option(help="What it is told by: patch, shift or a second schedule.")
+    ] = "patch",
     device: Device = "cpu",
     allow_untrained: Untrained = False,
     overwrite: Annotated[
@@ -190,12 +198,12 @@ def rollout(
     A trajectory that blows up ends with its last valid frame; the exit code is 3 then.
     """
     from overtone.evaluate import write_predictions
-    from overtone.schedules import parse_schedule
+    from overtone.rollout import parse_rule
 
-    chosen = parse_schedule(schedule)
+    chosen = parse_rule(schedule)
     require_writable(out.parent)
     how = {"split": split, "stride": stride, "coarsen": coarsen}
-    (candidate,), reading = _load((model,), data, allow_untrained=allow_untrained, **how)
+    (candidate,), reading = load_models((model,), data, allow_untrained=allow_untrained, **how)
     reading |= {"start": start, "trajectories": trajectories}
     console = Terminal()
     with one_bar(f"{candidate.name}: {chosen}", console) as tick:
@@ -206,17 +214,47 @@ def rollout(
             schedule=chosen,
             steps=steps,
             batch=batch,
+            estimate=against if estimate else False,
             device=device,
             overwrite=overwrite,
             progress=tick,
             **reading,
         )
+    if written.calibrated is not None:
+        _show_band(written, console)
     for note in written.notes:
         console.print(f"note: {note}", soft_wrap=True)
     following = shlex.join(["overtone", "data", "check", str(out)])
     console.print(f"wrote {out}; next: {following}", soft_wrap=True)
     if not written.complete:
         raise typer.Exit(PARTIAL)
+
+
+def _show_band(written: Predictions, console: Console) -> None:
+    """The errors that the rollouts told of themselves, at some steps, and what was spent."""
+    steps = [step for step in (1, 10, written.steps) if step <= written.steps]
+    rows = []
+    for log in written.logs:
+        cells = []
+        for step in dict.fromkeys(steps):
+            if step > len(log["error"]):
+                cells.append("lost")
+                continue
+            pair = log.get("interval 0.9")
+            band = f" ({pair[0][step - 1]:.3g} to {pair[1][step - 1]:.3g})" if pair else ""
+            cells.append(f"{log['error'][step - 1]:.3g}{band}")
+        rows.append((str(log["trajectory"]), *cells, str(sum(log["tokens"]))))
+    heads = [f"at step {step}" for step in dict.fromkeys(steps)]
+    kind = "VRMSE, with 90 % intervals" if written.calibrated else "disagreement"
+    console.print(
+        Listing(rows, ("trajectory", *heads, "tokens"), f"estimated {kind}", "", texts=(0,))
+    )
+    if not written.calibrated:
+        console.print(
+            "note: the model is not calibrated for this, so these are disagreements and not "
+            "errors; `overtone calibrate MODEL DATA` makes them errors with intervals",
+            soft_wrap=True,
+        )
 
 
 def theory(
@@ -234,10 +272,10 @@ def theory(
     """Say which patch harmonics a schedule excites, which stay coherent and how they grow."""
     from overtone.domain import Domain
     from overtone.report.figures.theory import draw, harmonics, verdict
-    from overtone.schedules import parse_schedule
+    from overtone.rollout.controllers import parse_rule, require_schedule
     from overtone.theory import ErrorModel
 
-    chosen = parse_schedule(schedule)
+    chosen = require_schedule(parse_rule(schedule), "the theory")
     require_writable_file(out)
     cells = _cells(shape, "shape")
     grid = (cells,) if isinstance(cells, int) else cells
@@ -270,7 +308,7 @@ def theory(
     console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
 
 
-def _load(
+def load_models(
     texts: Sequence[str],
     data: str,
     *,

@@ -20,14 +20,14 @@ from overtone.grid import PatchGrid
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
 from overtone.models.storage import find_model, load_with_config
-from overtone.rollout import Stepper, plan_objection
+from overtone.rollout import Adaptive, Rule, Stepper, Task, parse_rule, plan_objection
+from overtone.rollout.estimates import ordered
 from overtone.schedules import (
     Constant,
     Cycle,
     Patch,
     Schedule,
     Shifted,
-    parse_schedule,
     require_countable,
 )
 
@@ -120,6 +120,22 @@ class Candidate:
                 self.flops(domain, patch)  # calls the model, without computing anything
         except PatchError as error:
             return f"for which {error}"
+        return None
+
+    def patches_of(self, rule: Rule, steps: int) -> tuple[Patch, ...]:
+        """The patches that a rollout uses, or may use, each once."""
+        if isinstance(rule, Schedule):
+            return used_patches(rule, steps)
+        return (rule.patches if isinstance(rule, Adaptive) else None) or self.model.patches
+
+    def refusal(self, rule: Rule, domain: Domain, steps: int) -> str | None:
+        """Why a controller can't steer the model; None if it can, and for schedules."""
+        if isinstance(rule, Schedule):
+            return None
+        try:
+            rule.on(Task(domain, steps, ordered(self.model.patches, domain.ndim)))
+        except PatchError as error:
+            return str(error)
         return None
 
     def prepare(self, device: str) -> None:
@@ -219,18 +235,18 @@ Note = Callable[[str], None]
 
 def choose_schedules(
     candidate: Candidate,
-    wanted: Sequence[Schedule | str] | None,
+    wanted: Sequence[Rule | str] | None,
     domain: Domain,
     steps: int,
     note: Note,
-) -> tuple[Schedule, ...]:
-    """The schedules that a model can follow, of those that are wanted.
+) -> tuple[Rule, ...]:
+    """The schedules and controllers that a model can follow, of those that are wanted.
 
     Args:
         candidate: the model.
-        wanted: schedules or their string forms; None for the usual ones: each patch alone and,
-            with several patches, their cycle from fine to coarse, with and without shifts. A model
-            without patches is rolled out once, whatever is wanted.
+        wanted: schedules, controllers or their string forms; None for the usual ones: each patch
+            alone and, with several patches, their cycle from fine to coarse, with and without
+            shifts. A model without patches is rolled out once, whatever is wanted.
         domain: what the rollouts lie on.
         steps: their length.
         note: told about every schedule that is left out, and of patches it was not trained for.
@@ -239,25 +255,28 @@ def choose_schedules(
         PatchError: nothing is left, or a schedule is shorter than the rollout.
     """
     if wanted is None or not candidate.patched:
-        chosen = usual_schedules(candidate)
+        chosen: list[Rule] = [*usual_schedules(candidate)]
     else:
-        chosen = [parse_schedule(s) for s in wanted]
+        chosen = [parse_rule(s) for s in wanted]
     chosen = list({str(schedule): schedule for schedule in chosen}.values())
-    kept = []
+    kept: list[Rule] = []
     for schedule in chosen:
         if reason := plan_objection(schedule, candidate.model, domain):
             if len(chosen) == 1:
                 raise PatchError(reason)
             note(f"schedule {schedule} is left out for model '{candidate.name}': {reason}")
             continue
-        patches = used_patches(schedule, steps)
+        patches = candidate.patches_of(schedule, steps)
         if reason := candidate.objection(patches, domain):
             note(f"schedule {schedule} is left out for model '{candidate.name}', {reason}")
+            continue
+        if reason := candidate.refusal(schedule, domain, steps):
+            note(f"schedule {schedule} is left out for model '{candidate.name}': {reason}")
             continue
         for patch in patches:
             PatchGrid.lay(domain, patch)  # refuses what the grid can't hold
         kept.append(schedule)
-    asked = dict.fromkeys(patch for s in kept for patch in used_patches(s, steps))
+    asked = dict.fromkeys(patch for s in kept for patch in candidate.patches_of(s, steps))
     if untrained := [patch for patch in asked if not candidate.knows(patch)]:
         note(f"model '{candidate.name}' was not trained for patch {_listed(untrained)}")
     if not kept:

@@ -242,6 +242,9 @@ class ValidConfig(Section):
     """Length of the rollouts that cycle through the patches; 0 for none."""
     rollouts: Positive = 4
     """How many trajectories."""
+    calibrate: Whole = 20
+    """Rollouts by which the best model's estimates of its own error are calibrated at the end; 0
+    for none. `overtone calibrate` does it with more and longer ones."""
     patience: Positive | None = None
     """Stop after so many validations without a new best."""
 

@@ -41,7 +41,8 @@ FILES = (
     CONFIG, "config.yaml", "metrics.jsonl", "summary.json", "curves.png", "curves.svg",
     "report.html", "frames.safetensors",
     "tensorboard/events.out.tfevents.*", "wandb/**", "slurm/**",
-    *(f"{kept}/{name}" for kept in KEPT for name in (storage.CONFIG, storage.WEIGHTS, MARKER)),
+    *(f"{kept}/{name}" for kept in KEPT
+      for name in (storage.CONFIG, storage.WEIGHTS, storage.CALIBRATION, MARKER)),
     *(f"{FOLDER}/{PREFIX}*/{name}" for name in NAMES), f"{FOLDER}/.{PREFIX}*/**",
 )  # fmt: skip
 """All that a run writes, as `guard.folders` takes it."""

@@ -24,7 +24,10 @@ from overtone.errors import ConfigError, DataError, OvertoneError, TrainingStopp
 from overtone.files import replacing
 from overtone.guard.limits import require_memory
 from overtone.models.base import Model
+from overtone.models.storage import load_model, save_calibration
 from overtone.normalize import change_share, spread_of, typical_pace, typical_scale
+from overtone.rollout.calibrate import calibrate
+from overtone.schedules import Cycle, Shifted
 from overtone.train import follow
 from overtone.train.budget import Budget
 from overtone.train.checkpoint import Checkpoints
@@ -169,6 +172,7 @@ def assemble(
     for part in (data, windows):
         _require_accepted(config, model, part)
     _measure_typical(config, model, data)
+    model.calibration, model.digest = None, ""  # of weights that are about to change
     flops = update_flops(model, config)
     model.checkpoint_activations(config.train.checkpoint_activations)
     model.to(own.device)
@@ -334,11 +338,36 @@ def _conclude(trainer: Trainer, status: str, folder: Path | None, display: Displ
     """Say how it ended and what to do next."""
     if folder is not None:
         _summarise(trainer, status, folder)
+        if status != "interrupted":
+            _calibrate(trainer, folder, display)
     if said := trainer.follower.ended():
         display.say(said)
     display.table(f"{trainer.config.recipe}: {status}", _rows(trainer, folder))
     if folder is not None and status != "interrupted" and (command := _next(trainer, folder)):
         display.say(f"next: {command}")
+
+
+def _calibrate(trainer: Trainer, folder: Path, display: Display) -> None:
+    """Let the best model know what its disagreements are worth, by a few short rollouts.
+
+    Whatever goes wrong here, the training itself is done.
+    """
+    windows, data = trainer.config.valid.calibrate, trainer.parts.validator.trajectories
+    best, own = folder / "best", trainer.parts.ranks
+    if not windows or data is None or own.world > 1 or not best.is_dir():
+        return
+    try:
+        model = load_model(best)
+        if not model.patched:
+            return
+        model.to(own.device)
+        schedule = Shifted(Cycle(*model.patches))
+        about = {"split": "valid", "fingerprint": str(trainer.parts.source["valid"]["fingerprint"])}
+        found = calibrate(model, data, windows=windows, batch=trainer.config.valid.batch,
+                          schedules=[schedule], about=about, device=own.device)  # fmt: skip
+        save_calibration(best, found)
+    except OvertoneError as error:
+        display.say(f"note: the model's estimates of its error are not calibrated: {error}")
 
 
 def _summarise(trainer: Trainer, status: str, folder: Path) -> None:

@@ -18,8 +18,7 @@ from overtone.evaluate.candidates import Candidate, usual_schedules
 from overtone.evaluate.results import Samples
 from overtone.evaluate.rollouts import sample_steps
 from overtone.report.figures.panels import field_panels
-from overtone.rollout import rollout
-from overtone.schedules import Schedule, parse_schedule
+from overtone.rollout import Rule, parse_rule, rollout
 
 MOST_STEPS = 40
 """Steps of a rollout, unless others are asked for."""
@@ -29,7 +28,7 @@ def plot_rollout(
     model: Evaluable,
     data: str | Path | WellFolder | ArrayWindows | np.ndarray | Tensor,
     *,
-    schedule: Schedule | str | int | Sequence[Schedule | str | int] | None = None,
+    schedule: Rule | str | int | Sequence[Rule | str | int] | None = None,
     steps: int | None = None,
     trajectory: int = 0,
     start: int = 0,
@@ -87,9 +86,9 @@ def _frames(model: Evaluable, data: object, trajectory: int, split: str) -> tupl
     return data.trajectories[trajectory], data.domain
 
 
-def _schedules(model: Evaluable, wanted: object) -> list[Schedule]:
+def _schedules(model: Evaluable, wanted: object) -> list[Rule]:
     if wanted is None:
         usual = usual_schedules(Candidate("model", model))
         return [usual[-2] if len(usual) > 1 else usual[0]]  # the cycle, without shifts
     several = isinstance(wanted, (list, tuple))
-    return [parse_schedule(one) for one in (wanted if several else [wanted])]  # pyright: ignore
+    return [parse_rule(one) for one in (wanted if several else [wanted])]  # pyright: ignore
