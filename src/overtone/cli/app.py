@@ -18,6 +18,7 @@ from overtone.cli.data import app as data_app
 from overtone.cli.diagnose import diagnose
 from overtone.cli.evaluate import evaluate, report, rollout, theory
 from overtone.cli.train import train
+from overtone.cli.view import view
 from overtone.errors import INTERRUPTED, ConfigError, OvertoneError, refusal
 from overtone.guard.folders import claim
 from overtone.guard.names import shown_lines
@@ -35,7 +36,7 @@ app = typer.Typer(
 app.add_typer(data_app)
 for group in (app, data_app):
     group.rich_markup_mode = None  # in a help text, overtone[slurm] is a name and no markup
-for command in (train, evaluate, report, rollout, diagnose, theory):
+for command in (train, evaluate, report, rollout, diagnose, theory, view):
     app.command()(command)
 
 

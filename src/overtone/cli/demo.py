@@ -98,15 +98,16 @@ def packaged(name: str) -> Candidate:
     return load_candidate(folder, name)
 
 
-def unseen_data(*, flows: int, frames: int, seed: int) -> DataConfig:
-    """The recipe's data with other initial states, all in the test split.
+def unseen_data(*, flows: int, frames: int, seed: int, name: str = RECIPE) -> DataConfig:
+    """A recipe's data with other initial states, all in the test split.
 
     Args:
         flows: how many.
         frames: of each.
         seed: 0 or more.
+        name: of the recipe, which must generate its data.
     """
-    trained = recipe(RECIPE)
+    trained = recipe(name)
     assert trained.data.generate is not None
     changes = {
         "trajectories": flows,
