@@ -171,6 +171,12 @@ export class Chart {
     });
     context.stroke();
     context.setLineDash([]);
+    const here = series.x.indexOf(this.data.current);
+    if (here < 0 || !fine(series.y[here]) || series.quiet) return;
+    context.fillStyle = series.colour;
+    context.beginPath();
+    context.arc(this.px(series.x[here]), this.py(series.y[here]), this.small ? 2.5 : 3.5, 0, 7);
+    context.fill();
   }
 
   reading(context) {

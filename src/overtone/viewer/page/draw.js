@@ -58,7 +58,10 @@ export function lines(context, box, [nx, ny], grid, ticks = false) {
   context.beginPath();
   context.rect(box.x, box.y, box.width, box.height);
   context.clip();
-  for (const [width, style] of [[1.6, "rgba(255,255,255,0.30)"], [0.8, "rgba(0,0,0,0.50)"]]) {
+  // Fine grids are drawn fainter, so that what lies below stays visible.
+  const spacing = Math.min((box.width * grid.patch[0]) / nx || Infinity, (box.height * grid.patch[1]) / ny);
+  const alpha = Math.min(0.5, Math.max(0.16, spacing / 90));
+  for (const [width, style] of [[1.8, `rgba(255,255,255,${0.6 * alpha})`], [0.8, `rgba(0,0,0,${alpha})`]]) {
     context.beginPath();
     for (const x of ticks ? [] : borders(nx, grid.patch[0], grid.start[0])) {
       const place = box.x + (box.width * x) / nx;

@@ -113,10 +113,9 @@ class App {
   async forward(count = 1) {
     if (this.shown < this.head) return this.goTo(this.shown + 1);
     if (this.source.recorded) return this.pause();
-    const before = this.head;
     const frame = await this.ask({ type: "step", count });
     this.accept(frame);
-    if (frame.step === before) this.pause();
+    if (frame.lanes.every((lane) => lane.stopped)) this.pause();
   }
 
   async goTo(step) {
@@ -257,7 +256,6 @@ class App {
     this.cards = this.lanes.map((_, lane) => (this.source.recorded ? this.recordedCard(lane) : this.liveCard(lane)));
     byId("lanes").replaceChildren(...this.cards.map((card) => card.element));
     byId("compare").textContent = this.lanes.length === 2 ? "One lane" : "Compare two";
-    byId("compare").setAttribute("aria-pressed", String(this.lanes.length === 2));
     this.legend.replaceChildren(...this.legendEntries());
     this.syncLanes();
     this.numbers();
@@ -416,10 +414,10 @@ class App {
     const each = (name, more) => this.lanes.map((_, n) => lane(n, name, more));
     const still = { x: steps, y: points.map((p) => p.persistence), colour: colour("still"), dash: [1, 3], width: 1.5,
       name: "persistence", quiet: true };
-    this.charts.error.show({ series: [still, ...each("error")], marks: now, xRange });
-    this.charts.seams.show({ series: each("seams"), marks: now, xRange });
-    this.charts.tokens.show({ series: each("tokens", { width: 1.5 }), marks: now, xRange });
-    this.charts.ms.show({ series: each("ms", { width: 1.5 }), marks: now, xRange });
+    this.charts.error.show({ series: [still, ...each("error")], marks: now, current: this.shown, xRange });
+    this.charts.seams.show({ series: each("seams"), marks: now, current: this.shown, xRange });
+    this.charts.tokens.show({ series: each("tokens", { width: 1.5 }), marks: now, current: this.shown, xRange });
+    this.charts.ms.show({ series: each("ms", { width: 1.5 }), marks: now, current: this.shown, xRange });
     this.drawSpectrum(looks);
   }
 
@@ -433,7 +431,7 @@ class App {
     const series = lanes.map(({ spectrum }, lane) => ({ ...looks[lane], width: 1.6,
       x: (spectrum ?? []).map((_, k) => k / n).slice(1), y: (spectrum ?? []).slice(1) }));
     this.charts.spectrum.heading.lastChild.textContent =
-      `${this.hello.fields[view.field]} along ${AXES[view.along]}`;
+      `${this.hello.fields[view.field]} along ${AXES[view.along]}, harmonics marked`;
     this.charts.spectrum.show({ series, marks, xRange: [0, 0.5] });
   }
 

@@ -66,10 +66,10 @@ export class Panels {
 
   /** A common range of residuals that changes in steps, and not with every frame. */
   fitResidual() {
-    let largest = 0;
-    for (const { residual } of this.fields.lanes) {
-      for (const value of residual ?? []) if (Math.abs(value) > largest) largest = Math.abs(value);
-    }
+    const sizes = this.fields.lanes.flatMap(({ residual }) => Array.from(residual ?? [], Math.abs))
+      .filter((size) => size >= 0).sort((a, b) => a - b);
+    // A few cells beyond the scale have its end's colour, so that all others can be told apart.
+    const largest = sizes[Math.floor(0.995 * (sizes.length - 1))] ?? 0;
     const { low, high } = this.frame.scale;
     const wanted = Math.min(roundUp(largest || (high - low) * 1e-3), roundUp(high - low));
     if (wanted > this.limit || wanted < 0.3 * this.limit) this.limit = wanted;
@@ -84,7 +84,7 @@ export class Panels {
     lanes.forEach(({ prediction, residual }, lane) => {
       const stopped = this.frame.lanes[lane].stopped;
       if (lane) found.push({ title: "A − B", signed: true, values: prediction.map((p, i) => lanes[0].prediction[i] - p) });
-      found.push({ lane, title: "prediction", note: `${names[lane]} ${schedules[lane]}`, values: prediction,
+      found.push({ lane, title: new Set(names).size > 1 ? `${names[lane]} ${schedules[lane]}` : schedules[lane], values: prediction,
         signed: false, grid: true, paint: true, veil: stopped ? `stopped: ${stopped}` : "", hard: true });
       found.push({ lane, title: "− truth", values: residual, signed: true, grid: true,
         veil: residual ? "" : "no truth to compare with" });
@@ -155,8 +155,8 @@ export class Panels {
 
   caption(panel) {
     panel.title.textContent = panel.entry.title;
-    panel.note.textContent = panel.reading || panel.entry.note || "";
-    panel.note.title = panel.entry.note ?? "";
+    panel.title.title = panel.entry.title;
+    panel.note.textContent = panel.reading ?? "";
   }
 
   /** Draw one entry into a box. */
@@ -219,7 +219,7 @@ export class Panels {
       const x = gap + (n % columns) * (w + gap);
       const y = head + Math.floor(n / columns) * (h + caption + gap) + caption;
       const letter = entry.lane === undefined ? "" : `${LETTERS[entry.lane]}  `;
-      write(letter + (entry.paint ? entry.note : entry.title), x, y - caption / 2, 12,
+      write(letter + entry.title, x, y - caption / 2, 12,
         entry.lane === undefined ? colour("ink") : colour(entry.lane ? "b" : "a"), w);
       this.draft(context, { x, y, width: w, height: h }, entry);
     });

@@ -38,7 +38,7 @@ export function short(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e5 || size < 1e-3) return value.toExponential(Math.max(0, digits - 2)).replace("e+", "e");
+  if (size >= 1e5 || size < 1e-3) return value.toExponential(Math.max(0, digits - 2)).replace(/\.0+e/, "e").replace("e+", "e");
   return String(Number(value.toPrecision(digits)));
 }
 
