@@ -29,7 +29,7 @@ LAYERS = [
     {"flexify", "baselines"},
     {"rollout"},
     {"train", "evaluate"},
-    {"report"},
+    {"report", "viewer"},
     {"cli"},
     {"studies"},
 ]
@@ -127,6 +127,7 @@ def test_the_list_of_commands():
         "rollout",
         "theory",
         "train",
+        "view",
     ]
 
 

@@ -88,15 +88,16 @@ def view(
     torch.set_num_threads(1)  # a second one saves little with small fields, and costs much
     if export is not None:
         require_writable_file(export)
-    stage, tracks = _stage(
-        (model, *(models or [])), data, console, schedule, start,
+    stage = _stage(
+        (model, *(models or [])), data, console, start,
         split=split, stride=stride, coarsen=coarsen, device=device, allow_untrained=allow_untrained,
     )  # fmt: skip
     with closing(stage):
         stage.require_start(trajectory, stage.start)
-        settings = begin(stage, tracks, field=field, trajectory=trajectory)
+        settings = begin(stage, schedule, field=field, trajectory=trajectory)
         if export is not None:
-            record(export, stage, tracks, console, steps=steps, settings=settings)
+            shown = tracks(stage.candidates, schedule, all_of_them=True)
+            record(export, stage, shown, console, steps=steps, settings=settings)
             return
         _serve(stage, console, host=host, port=port, settings=settings, open_page=open_page)
 
@@ -105,13 +106,12 @@ def _stage(
     texts: Sequence[str],
     data: str | None,
     console: Console,
-    schedules: Sequence[str] | None,
     start: int | None,
     *,
     device: str,
     **how: Any,
-) -> tuple[Stage, list[tuple[int, str]]]:
-    """What to show, and the number of a model and the schedule of every lane to begin with."""
+) -> Stage:
+    """Models and data, which is generated if none is named."""
     from overtone.viewer.stage import Stage
 
     generated = None
@@ -122,8 +122,7 @@ def _stage(
     longest = max(candidate.model.context for candidate in candidates)
     if start is None:
         start = max(0, generated - longest) if generated else 0
-    stage = Stage(candidates, data, {**reading, "start": start}, device=device)
-    return stage, tracks(candidates, schedules)
+    return Stage(candidates, data, {**reading, "start": start}, device=device)
 
 
 def _generated(texts: Sequence[str], console: Console) -> tuple[str, int | None]:
@@ -150,13 +149,21 @@ def _generated(texts: Sequence[str], console: Console) -> tuple[str, int | None]
 
 
 def tracks(
-    candidates: Sequence[Candidate], schedules: Sequence[str] | None
+    candidates: Sequence[Candidate],
+    schedules: Sequence[str] | None,
+    *,
+    all_of_them: bool = False,
 ) -> list[tuple[int, str]]:
     """Number of a model and its schedule for each lane.
 
     Given schedules go to the models in turn where there is one for each, else all to the first.
     Without any, the first model's coarsest patch stands beside its cycle with shifts; or two models
     stand beside each other.
+
+    Args:
+        candidates: the models.
+        schedules: as given.
+        all_of_them: without schedules, all that `evaluate` would try with the first model.
     """
     from overtone.evaluate.candidates import usual_schedules
 
@@ -164,6 +171,9 @@ def tracks(
         apart = 1 < len(candidates) == len(schedules)
         return [(place if apart else 0, text) for place, text in enumerate(schedules)]
     usual = [usual_schedules(candidate) for candidate in candidates]
+    if all_of_them:
+        others = [(place, str(own[-1])) for place, own in enumerate(usual)][1:]
+        return [(0, str(schedule)) for schedule in usual[0]] + others
     if len(candidates) > 1:
         return [(place, str(own[-1])) for place, own in enumerate(usual)]
     coarsest = usual[0][len(candidates[0].model.patches) - 1]
@@ -172,7 +182,7 @@ def tracks(
 
 
 def begin(
-    stage: Stage, tracks: Sequence[tuple[int, str]], *, field: str | None, trajectory: int = 0
+    stage: Stage, schedules: Sequence[str] | None, *, field: str | None, trajectory: int
 ) -> dict[str, Any]:
     """What a page starts with, plain data."""
     from overtone.cli.demo import FIELD
@@ -181,14 +191,15 @@ def begin(
     if field is None:
         field = FIELD if FIELD in fields else fields[0]
     require_one_of(field, fields, "field", DataError)
-    lanes = [{"model": model, "schedule": text} for model, text in tracks[:2]]
+    shown = tracks(stage.candidates, schedules)[:2]
+    lanes = [{"model": model, "schedule": text} for model, text in shown]
     return {"lanes": lanes, "field": fields.index(field), "trajectory": trajectory}
 
 
 def record(
     path: Path,
     stage: Stage,
-    tracks: Sequence[tuple[int, str]],
+    shown: Sequence[tuple[int, str]],
     console: Console,
     *,
     steps: int,
@@ -201,7 +212,7 @@ def record(
         write_view(
             path,
             stage,
-            tracks,
+            shown,
             trajectory=settings["trajectory"],
             steps=steps,
             settings=settings,

@@ -293,7 +293,7 @@ class App {
     const { models } = this.hello, own = models[this.lanes[lane].model];
     const model = make("select", { title: "The model of this lane; another one starts again" });
     models.forEach(({ name, parameters }, n) => {
-      model.append(make("option", { value: n }, `${name} · ${short(parameters / 1e6, 2)} M`));
+      model.append(make("option", { value: n, title: `${short(parameters / 1e6, 2)} M parameters` }, name));
     });
     model.value = this.lanes[lane].model;
     model.onchange = () => {
