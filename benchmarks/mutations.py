@@ -120,11 +120,11 @@ MUTATIONS = (
         "schedules: random shifts alike on all axes", PACKAGE / "schedules.py",
         '"shift", self.seed, step, axis)', '"shift", self.seed, step)', ("test_schedules.py",)),
     Mutation(
-        "rollout: a bound without the absolute value", PACKAGE / "rollout.py",
-        "good = (frame.abs().flatten(2)", "good = (frame.flatten(2)", ("test_rollout.py",)),
+        "rollout: a bound without the absolute value", PACKAGE / "rollout" / "loop.py",
+        "good = (frame.abs().flatten(2)", "good = (frame.flatten(2)", ("rollout/test_loop.py",)),
     Mutation(
-        "rollout: limits without the absolute value", PACKAGE / "rollout.py",
-        "own = fields.abs().amax(", "own = fields.amax(", ("test_rollout.py",)),
+        "rollout: limits without the absolute value", PACKAGE / "rollout" / "loop.py",
+        "own = fields.abs().amax(", "own = fields.amax(", ("rollout/test_loop.py",)),
     Mutation(
         "metrics: no correction for several looks", ARTIFACTS / "harmonics.py",
         "(max(len(lattice.looks), 1) * upper_tail(z))", "(upper_tail(z))",
@@ -342,8 +342,8 @@ MUTATIONS = (
         "models: a window of one frame is enough", MODELS / "base.py",
         "needed = min(2, context)", "needed = min(1, context)", ("models/test_base.py",)),
     Mutation(
-        "rollout: what was held comes back", PACKAGE / "rollout.py",
-        "self.alive = good = good & self.alive", "self.alive = good", ("test_rollout.py",)),
+        "rollout: what was held comes back", PACKAGE / "rollout" / "loop.py",
+        "self.alive = good = good & self.alive", "self.alive = good", ("rollout/test_loop.py",)),
     Mutation(
         "train: an average that remembers the start", TRAIN / "state.py",
         "decay = min(self.decay, (1 + update) / (10 + update))", "decay = self.decay",

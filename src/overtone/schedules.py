@@ -101,7 +101,7 @@ class Constant(Schedule):
         return Choice(self.patch)
 
     def __str__(self) -> str:
-        return _write(self.patch)
+        return write_patch(self.patch)
 
 
 @dataclass(frozen=True, init=False)
@@ -117,7 +117,7 @@ class Cycle(Schedule):
         return Choice(self.patches[step % len(self.patches)])
 
     def __str__(self) -> str:
-        return _join(self.patches)
+        return write_patches(self.patches)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Dwell(Schedule):
         return Choice(self.patches[step // self.each % len(self.patches)])
 
     def __str__(self) -> str:
-        return f"dwell:{_join(self.patches)}:{self.each}"
+        return f"dwell:{write_patches(self.patches)}:{self.each}"
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Warmup(Schedule):
         return Choice(self.patches[step] if step < len(self.patches) else self.then)
 
     def __str__(self) -> str:
-        return f"warmup:{_join(self.patches)}:{_write(self.then)}"
+        return f"warmup:{write_patches(self.patches)}:{write_patch(self.then)}"
 
     def reverse(self, steps: int) -> ReverseWarmup:
         """This schedule's first `steps` steps, backwards."""
@@ -181,7 +181,7 @@ class ReverseWarmup(Schedule):
         return Choice(self.first if late < 0 else self.patches[min(late, len(self.patches) - 1)])
 
     def __str__(self) -> str:
-        return f"reverse:{_write(self.first)}:{_join(self.patches)}:{self.steps}"
+        return f"reverse:{write_patch(self.first)}:{write_patches(self.patches)}:{self.steps}"
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Bursts(Schedule):
         return Choice(self.fine if (step + 1) % self.every == 0 else self.coarse)
 
     def __str__(self) -> str:
-        return f"bursts:{_write(self.coarse)}:{_write(self.fine)}:{self.every}"
+        return f"bursts:{write_patch(self.coarse)}:{write_patch(self.fine)}:{self.every}"
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class RandomChoice(Schedule):
         return Choice(self.patches[_draw(len(self.patches), "patch", self.seed, step)])
 
     def __str__(self) -> str:
-        return f"random:{_join(self.patches)}:{self.seed}"
+        return f"random:{write_patches(self.patches)}:{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class Explicit(Schedule):
         return Choice(self.patches[step])
 
     def __str__(self) -> str:
-        return f"explicit:{_join(self.patches)}"
+        return f"explicit:{write_patches(self.patches)}"
 
 
 class _Uses:
@@ -309,15 +309,25 @@ class Shifted(Schedule):
 
     def __call__(self, step: int) -> Choice:
         patch = self.schedule(step).patch
+        return Choice(patch, self.offset(patch, step, self._uses.before))
+
+    def offset(self, patch: Patch, step: int, uses: Callable[[int], int]) -> tuple[int, ...]:
+        """How far the grid of a patch is moved at a step, whoever chose the patch.
+
+        Args:
+            patch: of the step.
+            step: counted from 0.
+            uses: tells how often that patch was used before a step.
+        """
         if self.offsets:
-            return Choice(patch, self.offsets[step % len(self.offsets)])
+            return self.offsets[step % len(self.offsets)]
         sizes = (patch,) * MAX_AXES if isinstance(patch, int) else patch
         if self.kind == "random":
             shift = [_draw(size, "shift", self.seed, step, axis) for axis, size in enumerate(sizes)]
         else:
-            use = self._uses.before(step)
+            use = uses(step)
             shift = [self._stratified(use, axis, size) for axis, size in enumerate(sizes)]
-        return Choice(patch, tuple(shift))
+        return tuple(shift)
 
     def _stratified(self, use: int, axis: int, size: int) -> int:
         """The offset of a patch of this size that was used so often before."""
@@ -328,7 +338,7 @@ class Shifted(Schedule):
 
     def __str__(self) -> str:
         if self.offsets:
-            return f"{self.schedule}+shift:at:{_join(self.offsets)}"
+            return f"{self.schedule}+shift:at:{write_patches(self.offsets)}"
         if self.kind == "stratified" and self.seed == 0:
             return f"{self.schedule}+shift"
         return f"{self.schedule}+shift:{self.kind}:{self.seed}"
@@ -360,17 +370,18 @@ def parse_schedule(text: str | int | Schedule) -> Schedule:
         raise PatchError(
             f"{given} can't be read; expected forms such as 16, 4-8-16, "
             "dwell:4-8-16:2, warmup:4-4-8-8:16, reverse:16:8-8-4-4:10, bursts:16:4:5, "
-            "random:4-8-16:0, explicit:4-8-16, each with +shift or +shift:random:0 behind it"
+            "random:4-8-16:0, explicit:4-8-16, each with +shift or +shift:random:0 behind it "
+            "(what decides as it goes, such as adaptive:0.02, is read where a rollout is made)"
         ) from None
 
 
 _FORMS: dict[str, Callable[..., Schedule]] = {
-    "dwell": lambda patches, each="2": Dwell(_read_all(patches), int(each)),
-    "warmup": lambda patches, then: Warmup(_read_all(patches), _read(then)),
-    "reverse": lambda first, patches, n: ReverseWarmup(_read(first), _read_all(patches), int(n)),
+    "dwell": lambda patches, each="2": Dwell(read_patches(patches), int(each)),
+    "warmup": lambda patches, then: Warmup(read_patches(patches), _read(then)),
+    "reverse": lambda first, patches, n: ReverseWarmup(_read(first), read_patches(patches), int(n)),
     "bursts": lambda coarse, fine, every: Bursts(_read(coarse), _read(fine), int(every)),
-    "random": lambda patches, seed="0": RandomChoice(_read_all(patches), int(seed)),
-    "explicit": lambda patches: Explicit(_read_all(patches)),
+    "random": lambda patches, seed="0": RandomChoice(read_patches(patches), int(seed)),
+    "explicit": lambda patches: Explicit(read_patches(patches)),
 }
 
 
@@ -378,7 +389,7 @@ def _parse_patches(text: str) -> Schedule:
     name, *arguments = text.split(":")
     if name in _FORMS:
         return _FORMS[name](*arguments)
-    patches = _read_all(text)
+    patches = read_patches(text)
     return Constant(patches[0]) if len(patches) == 1 else Cycle(*patches)
 
 
@@ -398,16 +409,19 @@ def _read(text: str) -> Patch:
     return sizes[0] if len(sizes) == 1 else sizes
 
 
-def _read_all(text: str) -> tuple[Patch, ...]:
+def read_patches(text: str) -> tuple[Patch, ...]:
+    """The patches of a text such as `4-8-16`."""
     return tuple(_read(part) for part in text.split("-"))
 
 
-def _write(patch: Patch) -> str:
+def write_patch(patch: Patch) -> str:
+    """A patch as schedules write it, e.g. `16` or `4x8`."""
     return str(patch) if isinstance(patch, int) else "x".join(map(str, patch))
 
 
-def _join(patches: Iterable[Patch]) -> str:
-    return "-".join(map(_write, patches))
+def write_patches(patches: Iterable[Patch]) -> str:
+    """Some patches as schedules write them, e.g. `4-8-16`."""
+    return "-".join(map(write_patch, patches))
 
 
 def require_countable(steps: int) -> int:

@@ -54,6 +54,9 @@ def view(
             "that are recorded."
         ),
     ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="A file of `overtone plan`, for a button on the page.")
+    ] = None,
     field: Annotated[str | None, typer.Option(help="The field to begin with.")] = None,
     split: Split = "test",
     start: Annotated[
@@ -95,6 +98,8 @@ def view(
     with closing(stage):
         stage.require_start(trajectory, stage.start)
         settings = begin(stage, schedule, field=field, trajectory=trajectory)
+        if plan is not None:
+            settings["plan"] = _planned(stage, plan)
         if export is not None:
             shown = tracks(stage.candidates, schedule, all_of_them=True)
             record(export, stage, shown, console, steps=steps, settings=settings)
@@ -166,10 +171,13 @@ def tracks(
         all_of_them: without schedules, all that `evaluate` would try with the first model.
     """
     from overtone.evaluate.candidates import usual_schedules
+    from overtone.rollout import parse_rule
 
     if schedules:
         apart = 1 < len(candidates) == len(schedules)
-        return [(place if apart else 0, text) for place, text in enumerate(schedules)]
+        # As it is written out: a page takes no name of a file.
+        texts = [str(parse_rule(text)) for text in schedules]
+        return [(place if apart else 0, text) for place, text in enumerate(texts)]
     usual = [usual_schedules(candidate) for candidate in candidates]
     if all_of_them:
         others = [(place, str(own[-1])) for place, own in enumerate(usual)][1:]
@@ -194,6 +202,16 @@ def begin(
     shown = tracks(stage.candidates, schedules)[:2]
     lanes = [{"model": model, "schedule": text} for model, text in shown]
     return {"lanes": lanes, "field": fields.index(field), "trajectory": trajectory}
+
+
+def _planned(stage: Stage, plan: Path) -> str:
+    """The schedule that a plan has chosen, which the first model must be able to follow."""
+    from overtone.rollout import parse_rule
+    from overtone.viewer.lane import Lane
+
+    chosen, first = parse_rule(f"plan:{plan}"), stage.candidates[0]
+    Lane(first, stage.window(first, 0, stage.start), chosen, memory=0)
+    return str(chosen)
 
 
 def record(

@@ -24,7 +24,8 @@ from overtone.errors import CheckpointError, DomainError, OvertoneError, PatchEr
 from overtone.grid import PatchGrid
 from overtone.guard.names import shown
 from overtone.models.architecture import require_sizes
-from overtone.models.storage import load_folder, load_weights, save_folder
+from overtone.models.calibration import Calibration, load_calibration
+from overtone.models.storage import find_model, load_folder, load_weights, save_folder
 from overtone.normalize import Statistics
 from overtone.schedules import Patch
 
@@ -43,6 +44,7 @@ class Model(nn.Module, ABC):
         patches: as given, each written as short as possible.
         pace: how much of its standard deviation each field usually changes by in a step, `(C,)`,
             see `normalize`. Training measures it; until then it is 0.
+        digest: SHA-256 of the weights' file that it was read from; empty if it was not.
     """
 
     kind: ClassVar[str]
@@ -67,11 +69,32 @@ class Model(nn.Module, ABC):
         self._trained = patches
         self.pace: Tensor
         self.register_buffer("pace", torch.zeros(len(domain.fields)))
+        self._calibration: Calibration | None = None
+        self._folder: Path | None = None
+        self.digest = ""
 
     @property
     def num_parameters(self) -> int:
         """Number of trainable real numbers; a complex one counts as two."""
         return sum(p.numel() * (2 if p.is_complex() else 1) for p in self.parameters())
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What turns disagreements of its patches into errors, as `overtone calibrate` measured it.
+
+        It is read from the model's folder when it is first asked for. Training makes it None.
+
+        Raises:
+            CheckpointError: it can't be read, or was measured with other weights.
+        """
+        if self._folder is not None:
+            self._calibration = load_calibration(self._folder, self.digest)
+            self._folder = None
+        return self._calibration
+
+    @calibration.setter
+    def calibration(self, value: Calibration | None) -> None:
+        self._calibration, self._folder = value, None
 
     @property
     @abstractmethod
@@ -196,8 +219,10 @@ class Model(nn.Module, ABC):
                 them along, or refuse to replace it.
         """
         content = self.blueprint() | {"training": dict(training or {})}
+        # What was measured with these weights does not hold for others.
+        calibration = self.calibration if weights is None else None
         weights = self.state_dict() if weights is None else weights
-        save_folder(path, weights, content, carry=carry)
+        save_folder(path, weights, content, carry=carry, calibration=calibration)
 
     @classmethod
     def from_pretrained(cls, path: str | Path, *, sha256: str | None = None) -> Self:
@@ -229,6 +254,7 @@ class Model(nn.Module, ABC):
                 f"the configuration of '{path}' does not fit: {kind}{shown(error)[:500]}"
             ) from error
         load_weights(model, weights, path)
+        model._folder, model.digest = find_model(path), str(config.get("sha256", ""))
         return model.eval()
 
     def blueprint(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from overtone.errors import CheckpointError, suggest
-from overtone.files import restore_folder, sha256
-from overtone.guard.folders import replacing_owned
+from overtone.files import replacing, restore_folder, sha256
+from overtone.guard.folders import claim, replacing_owned
 from overtone.guard.names import shown
+from overtone.models.calibration import FILE as CALIBRATION
+from overtone.models.calibration import Calibration
 from overtone.models.compat import is_earlier, modern_config, modern_weights
 from overtone.version import __version__
 
@@ -47,6 +50,7 @@ def save_folder(
     config: Mapping[str, Any],
     *,
     carry: bool = False,
+    calibration: Calibration | None = None,
 ) -> None:
     """Write a model folder, replacing an older model folder of that name in one step.
 
@@ -55,6 +59,7 @@ def save_folder(
         weights: named tensors.
         config: plain data, for JSON.
         carry: take along what somebody else put into the older folder, instead of refusing.
+        calibration: what was measured with these weights; it names the new file's checksum.
     """
     from safetensors.torch import save_file
 
@@ -68,6 +73,31 @@ def save_folder(
             **config,
         }
         (scratch / CONFIG).write_text(json.dumps(content, indent=2) + "\n")
+        if calibration is not None:
+            own = replace(calibration, weights=content["sha256"])
+            (scratch / CALIBRATION).write_text(own.to_json())
+
+
+def save_calibration(path: str | Path, calibration: Calibration) -> Path:
+    """Put a calibration into the folder of the model that it was measured with.
+
+    Args:
+        path: as for `load_model`.
+        calibration: names the weights that it is of.
+
+    Returns:
+        The file.
+    """
+    folder = find_model(path)
+    stored = str(_read_config(folder / CONFIG)["sha256"])
+    if calibration.weights != stored:
+        raise CheckpointError(
+            f"the calibration is of other weights than those in '{folder}'; calibrate that model"
+        )
+    file = claim(folder, KIND, error=CheckpointError).file(CALIBRATION)
+    with replacing(file) as scratch:
+        scratch.write_text(calibration.to_json())
+    return file
 
 
 def load_folder(

@@ -1,8 +1,9 @@
 """One rollout that its watcher steers: other schedules while it runs, back, and a push.
 
-All steps are `rollout`'s. It asks `Steering` for every choice, so that another schedule holds from
-the next step on; the schedule is asked for the step counted from the start, as if it had been
-followed from there. Going back, and a push, begin a new rollout from the window in question.
+All steps are `rollout`'s. Another schedule, going back and a push begin a new rollout from the
+window in question, with the record of the steps before it: so a schedule is asked for the step
+counted from the start, as if it had been followed from there, and a controller, and what is
+estimated, go on with what they know.
 
 A lane keeps the latest states for going back, within a number of bytes. A state's window shares
 its frames with its neighbours', so that a step costs one frame, and a push, which changes all
@@ -22,29 +23,22 @@ from overtone.domain import Domain, Window
 from overtone.errors import OvertoneError, PatchError
 from overtone.evaluate import Candidate
 from overtone.grid import PatchGrid
-from overtone.rollout import rollout
-from overtone.schedules import Choice, Schedule, parse_schedule
+from overtone.rollout import (
+    Controller,
+    ErrorEstimate,
+    Made,
+    Rule,
+    Task,
+    parse_rule,
+    rollout,
+)
+from overtone.rollout.estimates import LEVEL, ordered
+from overtone.schedules import Choice
 
 LONGEST = 1_000_000
 """Steps after which a rollout ends."""
 LOOK_AHEAD = 64
 """Steps of a schedule whose patches must be known to the model before it is followed."""
-
-
-class Steering(Schedule):
-    """The schedule in force, which may be replaced at any time.
-
-    Args:
-        schedule: followed first.
-        offset: steps that were made before the rollout that asks.
-    """
-
-    def __init__(self, schedule: Schedule, offset: int = 0):
-        self.schedule, self.offset = schedule, offset
-
-    def __call__(self, step: int) -> Choice:
-        """What the schedule in force says of a step of this rollout."""
-        return self.schedule(self.offset + step)
 
 
 @dataclass(frozen=True)
@@ -56,6 +50,8 @@ class State:
         frames: the window, T frames `(C, *space)`; the last is what is shown.
         choice: patch and shift of the step; None at the start.
         seconds: what the model took.
+        estimate: the error that is expected without seeing the truth, and the bounds of its 90 %
+            interval, where they are known; None unless it was asked for.
         pushed: whether the window was changed by hand, here or before.
         cost: frames that no other state shares.
     """
@@ -64,6 +60,7 @@ class State:
     frames: tuple[Tensor, ...]
     choice: Choice | None = None
     seconds: float = 0.0
+    estimate: tuple[float, float | None, float | None] | None = None
     pushed: bool = False
     cost: int = 1
 
@@ -74,17 +71,26 @@ class Lane:
     Args:
         candidate: the model.
         window: where to start, one sample `(1, T, C, *space)`.
-        schedule: followed first, or its string form.
+        schedule: followed first, or its string form; or a controller.
         memory: bytes for the states that are kept.
+        estimate: tell what errors are expected, which costs a second, coarser call at each step;
+            without effect on a model that has no patches.
 
     Attributes:
         stopped: why there are no more steps; empty while there are.
     """
 
     def __init__(
-        self, candidate: Candidate, window: Window, schedule: Schedule | str, *, memory: int
+        self,
+        candidate: Candidate,
+        window: Window,
+        schedule: Rule | str,
+        *,
+        memory: int,
+        estimate: bool = False,
     ):
         self.candidate, self.domain = candidate, window.domain
+        self._estimate = estimate and candidate.patched
         self.stopped = ""
         frames = tuple(window.fields[0])
         size = frames[0].numel() * frames[0].element_size()
@@ -92,6 +98,7 @@ class Lane:
         self._states: deque[State] = deque()
         self._cost = 0
         self._keep(State(0, frames, cost=len(frames)))
+        self._made: list[Made] = []
         self.schedule = followable(candidate, schedule, self.domain, 0)
         self._begin()
 
@@ -127,12 +134,14 @@ class Lane:
             self.stopped = f"a rollout here ends after {LONGEST:,} steps; start again"
             return False
         before = self.state
+        self._made.append(self._rollout.records[0][-1])
         self._keep(
             State(
                 before.step + 1,
                 (*before.frames[1:], frame[0]),
                 self._rollout.choice,
                 self._rollout.seconds,
+                _numbers(self._rollout.estimate),
                 before.pushed,
             )
         )
@@ -141,9 +150,7 @@ class Lane:
     def steer(self, schedule: str) -> None:
         """Follow another schedule from the next step on."""
         self.schedule = followable(self.candidate, schedule, self.domain, self.state.step)
-        self._steering.schedule = self.schedule
-        if self.stopped:
-            self._begin()
+        self._begin()
 
     def back(self, step: int) -> None:
         """Return to a step that is still kept; what came after it is forgotten."""
@@ -151,6 +158,7 @@ class Lane:
             return
         while self.state.step > step:
             self._cost -= self._states.pop().cost
+        del self._made[step:]
         self._begin()
 
     def push(self, channel: int, cell: Sequence[int], *, radius: float, strength: float) -> None:
@@ -185,16 +193,28 @@ class Lane:
     def _begin(self) -> None:
         """Go on from the current state, whatever stopped it before."""
         self.stopped = ""
-        self._steering = Steering(self.schedule, self.state.step)
-        window = Window(torch.stack(self.state.frames)[None], self.domain)
+        known = all(made.fields for made in self._made)
+        # A controller that takes over knows nothing of steps that nobody has judged.
+        fresh = isinstance(self.schedule, Controller) and not known
         self._rollout = rollout(
             self.candidate.model,
-            window,
+            Window(torch.stack(self.state.frames)[None], self.domain),
             steps=LONGEST - self.state.step,
-            schedule=self._steering,
+            schedule=self.schedule,
+            estimate=self._estimate and known,
             allow_untrained=self.candidate.allow_untrained,
             timed=True,
+            records=None if fresh else [self._made],
         )
+
+
+def _numbers(found: ErrorEstimate | None) -> tuple[float, float | None, float | None] | None:
+    """An estimate and its bounds, of the one sample that a lane has."""
+    if found is None:
+        return None
+    low, high = found.bounds.get(LEVEL, (None, None))
+    bounds = (None if low is None else low.item(), None if high is None else high.item())
+    return found.value.item(), *bounds
 
 
 def bump(domain: Domain, cell: Sequence[int], radius: float) -> Tensor:
@@ -210,11 +230,13 @@ def bump(domain: Domain, cell: Sequence[int], radius: float) -> Tensor:
     return total
 
 
-def followable(
-    candidate: Candidate, schedule: Schedule | str, domain: Domain, step: int
-) -> Schedule:
+def followable(candidate: Candidate, schedule: Rule | str, domain: Domain, step: int) -> Rule:
     """A schedule that the model can follow from a step on, as far as can be seen."""
-    chosen = parse_schedule(schedule)
+    chosen = parse_rule(schedule)
+    if isinstance(chosen, Controller):
+        patches = ordered(candidate.model.patches, domain.ndim)
+        chosen.on(Task(domain, LONGEST, patches))  # refuses what it can't steer
+        return chosen
     if not candidate.patched:
         return chosen
     patches = {chosen(step).patch: None}

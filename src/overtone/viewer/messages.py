@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from overtone.errors import OvertoneError
 
@@ -31,7 +31,16 @@ MAX_STEPS = 20
 MAX_CELLS = 250_000
 """Cells of a plane; of larger fields every second, third, … cell is shown."""
 
-Text = Annotated[str, Field(min_length=1, max_length=400)]
+def _no_file(text: str) -> str:
+    if text.strip().startswith("plan"):
+        raise ValueError("a plan is read from the command line alone; choose it by its button")
+    return text
+
+
+Text = Annotated[
+    str, Field(min_length=1, max_length=400, pattern=r"^[0-9A-Za-z:+.= -]+$"), AfterValidator(_no_file)
+]
+"""A schedule. One form of it names a file, and no path from a page reaches the file system."""
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
 Lanes = Annotated[int, Field(ge=0, le=1)]
 
@@ -69,11 +78,12 @@ class View(BaseModel):
 
 
 class Open(_Message):
-    """Start: one or two lanes from the same frame of a trajectory."""
+    """Start: one or two lanes from the same frame of a trajectory, with estimates or without."""
 
     type: Literal["open"]
     trajectory: Number
     start: Number
+    estimate: bool = False
     lanes: Annotated[list[Track], Field(min_length=1, max_length=2)]
     view: View = View()
 

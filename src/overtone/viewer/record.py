@@ -30,8 +30,8 @@ from overtone.viewer.lane import Lane
 from overtone.viewer.measures import finite, measure, spectrum
 from overtone.viewer.messages import View, quantise
 from overtone.viewer.page import single
-from overtone.viewer.session import seen
-from overtone.viewer.stage import Stage
+from overtone.viewer.session import seen, told_estimate
+from overtone.viewer.stage import Stage, is_calibrated
 
 MAX_BYTES = 10_000_000
 """Largest file."""
@@ -113,7 +113,7 @@ def record(
     for place, (model, schedule) in enumerate(tracks):
         candidate = stage.candidates[model]
         window = stage.window(candidate, trajectory, start)
-        lane = Lane(candidate, window, schedule, memory=0)
+        lane = Lane(candidate, window, schedule, memory=0, estimate=is_calibrated(candidate))
         frames, points = _run(lane, truth, lambda n, p=place: progress(
             p * steps + n, len(tracks) * steps
         ))  # fmt: skip
@@ -171,6 +171,7 @@ def _run(
                 "start": found.start,
                 "tokens": found.tokens,
                 "ms": finite(1e3 * state.seconds) if step else None,
+                "estimate": told_estimate(state),
                 "spectra": [
                     [_short(spectrum(frame, true, field, axis, domain)) for axis in _axes(domain)]
                     for field in range(len(domain.fields))

@@ -12,7 +12,7 @@ from torch import Tensor
 from overtone.domain import Domain
 from overtone.errors import OvertoneError
 from overtone.metrics import vrmse
-from overtone.viewer.lane import Lane
+from overtone.viewer.lane import Lane, State
 from overtone.viewer.measures import finite, measure, spectrum
 from overtone.viewer.messages import (
     MAX_CELLS,
@@ -34,7 +34,7 @@ SLICE = 0.25
 """Seconds after which a request for many steps is answered with those made, for others' sake."""
 TRACE = 256
 """Steps of one axis that are shown one after the other."""
-NUMBERS = ("error", "errors", "seams", "patch", "start", "tokens", "ms")
+NUMBERS = ("error", "errors", "seams", "patch", "start", "tokens", "ms", "estimate")
 """What is said of a lane at each step."""
 
 
@@ -96,6 +96,7 @@ class Session:
                 self.stage.window(candidate, trajectory, start),
                 track.schedule,
                 memory=self.memory // len(message.lanes),
+                estimate=message.estimate,
             )
             for track in message.lanes
         ]
@@ -172,7 +173,8 @@ class Session:
         choice = state.choice if lane.candidate.patched else None
         found = measure(state.frames[-1].cpu(), self.truth(step), choice, self.domain)
         took = None if state.choice is None else finite(1e3 * state.seconds)
-        return {name: getattr(found, name) for name in NUMBERS[:-1]} | {"ms": took}
+        told = {"ms": took, "estimate": told_estimate(state)}
+        return {name: told[name] if name in told else getattr(found, name) for name in NUMBERS}
 
     def _shown(
         self, number: int, points: list[dict[str, Any]] | None = None, step: int | None = None
@@ -244,6 +246,13 @@ class Session:
             "pushed": state.pushed,
             "spectrum": power,
         }
+
+
+def told_estimate(state: State) -> list[float | None] | None:
+    """The error that is expected and its bounds, for JSON."""
+    if state.estimate is None:
+        return None
+    return [None if value is None else finite(value) for value in state.estimate]
 
 
 def seen(frame: Tensor, view: View, domain: Domain) -> np.ndarray:

@@ -24,6 +24,7 @@ from overtone.errors import DataError
 from overtone.evaluate import Candidate, Reading
 from overtone.evaluate.candidates import as_candidates, usual_schedules
 from overtone.evaluate.trajectories import Trajectories
+from overtone.models.base import Model
 from overtone.report.figures.scales import common_scale
 from overtone.report.style import FIELD_COLOURS, SIGNED_COLOURS
 from overtone.schedules import Constant, Cycle, Shifted
@@ -173,4 +174,11 @@ def _describe(candidate: Candidate) -> dict[str, Any]:
         "patched": candidate.patched,
         "patches": [str(schedule) for schedule in patches],
         "schedules": [str(schedule) for schedule in cycles],
+        "calibrated": is_calibrated(candidate),
+        "adaptive": len(patches) > 1,
     }
+
+
+def is_calibrated(candidate: Candidate) -> bool:
+    """Whether a model's estimates are errors, with intervals, and not disagreements alone."""
+    return isinstance(candidate.model, Model) and candidate.model.calibration is not None

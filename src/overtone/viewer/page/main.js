@@ -60,7 +60,7 @@ class App {
   }
 
   async open({ trajectory, start, lanes }) {
-    const message = { type: "open", trajectory, start, lanes, view: this.view };
+    const message = { type: "open", trajectory, start, lanes, view: this.view, estimate: byId("estimate").checked };
     const frame = await this.ask(message);
     this.opened = { trajectory, start, lanes: lanes.map((lane) => ({ ...lane })) };
     this.history.clear();
@@ -264,7 +264,8 @@ class App {
   legendEntries() {
     const entry = (kind, text, title = "") => make("span", { title }, make("b", { className: kind }), text);
     return [entry("la", "A"), ...(this.lanes.length === 2 ? [entry("lb", "B")] : []),
-      entry("ls", "persistence", MEASURES.persistence)];
+      entry("ls", "persistence", MEASURES.persistence),
+      ...(byId("estimate").checked ? [entry("le", "expected error, with its band", MEASURES.estimate)] : [])];
   }
 
   frameCard(lane, ...content) {
@@ -312,6 +313,14 @@ class App {
       const button = make("button", { title: "The patches in turn" }, cycle);
       button.onclick = () => this.choose(lane, cycle);
       patches.push({ patch: cycle, button });
+    }
+    const others = own.adaptive ? [["adaptive", "adaptive:0.02", "The coarsest patch whose own estimate of a step's error stays below 0.02"]] : [];
+    const { plan } = this.hello.settings;
+    if (plan && this.lanes[lane].model === 0) others.push(["plan", plan, "What `overtone plan` has chosen"]);
+    for (const [name, schedule, title] of others) {
+      const button = make("button", { title }, name);
+      button.onclick = () => this.steer(lane, schedule);
+      patches.push({ patch: schedule, button });
     }
     const shift = make("button", { title: "Move the patch grid at every step, so that its seams do not add up (S)" }, "shift");
     shift.onclick = () => this.toggleShift(lane);
@@ -414,11 +423,21 @@ class App {
     const each = (name, more) => this.lanes.map((_, n) => lane(n, name, more));
     const still = { x: steps, y: points.map((p) => p.persistence), colour: colour("still"), dash: [1, 3], width: 1.5,
       name: "persistence", quiet: true };
-    this.charts.error.show({ series: [still, ...each("error")], marks: now, current: this.shown, xRange });
+    const bands = this.lanes.map((_, n) => this.band(points, steps, n, looks[n])).filter(Boolean);
+    this.charts.error.show({ series: [still, ...bands, ...each("error")], marks: now, current: this.shown, xRange });
     this.charts.seams.show({ series: each("seams"), marks: now, current: this.shown, xRange });
     this.charts.tokens.show({ series: each("tokens", { width: 1.5 }), marks: now, current: this.shown, xRange });
     this.charts.ms.show({ series: each("ms", { width: 1.5 }), marks: now, current: this.shown, xRange });
     this.drawSpectrum(looks);
+  }
+
+  /** What a lane expects its error to be, with its band; null if nobody asked. */
+  band(points, steps, lane, look) {
+    const known = points.map((p) => p.lanes[lane]?.estimate ?? null);
+    if (!known.some(Boolean)) return null;
+    const part = (n) => known.map((estimate) => estimate?.[n] ?? null);
+    return { x: steps, y: part(0), low: part(1), high: part(2), colour: look.colour, dash: [2, 3], width: 1.2,
+      name: `${look.name} expects` };
   }
 
   drawSpectrum(looks) {
@@ -535,6 +554,9 @@ class App {
     byId("compare").onclick = () => this.compare();
     byId("grid").onchange = () => { this.panels.grid = byId("grid").checked; this.panels.draw(); };
     byId("paint").onchange = () => { this.panels.brush = byId("paint").checked; this.panels.draw(); };
+    byId("estimate").checked = hello.models.some((model) => model.calibrated);
+    byId("estimate").parentElement.classList.add("live");
+    byId("estimate").onchange = () => this.guard(() => this.restore(this.state()));
     for (const id of ["trajectory", "start"]) byId(id).onchange = () => this.restart();
     for (const id of ["brush", "origin"]) byId(id).classList.add("live");
     byId("png").onclick = () => this.guard(() => this.png());
@@ -567,7 +589,7 @@ class App {
 
   about() {
     const rows = (pairs, wrap) => make("dl", {}, ...pairs.flatMap(([key, text]) => [make("dt", {}, wrap(key)), make("dd", {}, text)]));
-    const names = { error: "VRMSE", persistence: "persistence", seams: "seams", spectrum: "spectrum", tokens: "tokens", ms: "ms" };
+    const names = { error: "VRMSE", persistence: "persistence", seams: "seams", spectrum: "spectrum", tokens: "tokens", ms: "ms", estimate: "estimate" };
     const close = make("button", {}, "Close");
     close.onclick = () => byId("about").close();
     byId("about").replaceChildren(make("h2", {}, "Keys"), rows(KEYS, (key) => make("kbd", {}, key)),
