@@ -81,8 +81,9 @@ def make_stage(make_data, make_candidate):
 
 
 @pytest.fixture
-def watch(make_stage):
+def watch(make_stage, monkeypatch):
     """A session, and a function that asks it as a page would: header and planes come back."""
+    monkeypatch.setattr("overtone.viewer.session.SLICE", 600.0)  # however busy the machine is
 
     def begin(ndim=2, *models, **options):
         session = Session(make_stage(ndim, *models), **options)

@@ -168,7 +168,9 @@ def test_a_schedule_that_ends_stops_and_another_one_goes_on(start):
     assert lane.advance()
 
 
-@pytest.mark.parametrize("text", ["3", "4-16", "bursts:8:3:5", "nonsense", "8+shift:at:", "4x4x4x4"])
+@pytest.mark.parametrize(
+    "text", ["3", "4-16", "bursts:8:3:5", "nonsense", "8+shift:at:", "4x4x4x4"]
+)
 def test_schedules_that_can_not_be_followed_change_nothing(start, text):
     lane, *_ = start()
     with pytest.raises(OvertoneError):
@@ -187,3 +189,46 @@ def test_a_bump_has_height_one_and_its_radius():
     shape = bump(domain, (30,), 2.0)
     assert shape[30] == 1
     torch.testing.assert_close(shape[[28, 0]], torch.full((2,), -0.5).exp())
+
+
+def test_estimates_are_those_of_a_rollout_also_after_a_change(start, make_stage):
+    lane, model, window = start(schedule="4")
+    assert lane.advance()
+    assert lane.state.estimate is None
+    candidate = lane.candidate
+    lane = Lane(candidate, window, "4", memory=MUCH, estimate=True)
+    rolled = ot.rollout(model, window, steps=6, schedule="explicit:4-4-4-8-8-8", estimate=True)
+    for step in range(6):
+        if step == 3:
+            lane.steer("8")
+        lane.advance()
+        next(rolled)
+        value, low, high = lane.state.estimate
+        assert value == pytest.approx(rolled.estimate.value.item(), rel=1e-6)
+        assert (low, high) == (None, None)  # nobody calibrated this model
+    lane.back(4)
+    lane.advance()
+    assert lane.state.estimate[0] > 0
+
+
+def test_a_controller_steers_a_lane_as_it_does_a_rollout(start):
+    lane, model, window = start(schedule="adaptive:0.05")
+    rolled = ot.rollout(model, window, steps=5, schedule="adaptive:0.05")
+    for frame in rolled:
+        assert lane.advance()
+        assert lane.state.choice == rolled.choice
+        torch.testing.assert_close(lane.state.frames[-1], frame[0], rtol=0, atol=0)
+        assert lane.state.estimate[0] == pytest.approx(rolled.estimate.value.item(), rel=1e-6)
+
+
+def test_a_controller_may_take_over_and_hand_back(start):
+    lane, *_ = start(schedule="8")
+    lane.advance()
+    lane.steer("adaptive:0.05")
+    assert lane.advance()
+    lane.steer("4+shift")
+    assert lane.advance()
+    assert lane.state.step == 3
+    assert lane.state.choice == ot.parse_schedule("4+shift")(2).on(lane.domain)
+    with pytest.raises(PatchError):
+        lane.steer("adaptive:-1")

@@ -18,6 +18,9 @@ def test_messages_are_read():
     assert read('{"type": "step"}') == Step(type="step")
     assert read(json.dumps(OPEN)).lanes[0].schedule == "8"
     assert read(json.dumps(PUSH | {"id": 7})).id == 7
+    for schedule in ("4x8-16+shift:at:3x-5", "adaptive:0.02:budget=4000+shift", "random:4-8:1"):
+        text = json.dumps({"type": "steer", "lane": 0, "schedule": schedule})
+        assert read(text).schedule == schedule
 
 
 @pytest.mark.parametrize(
@@ -37,6 +40,10 @@ def test_messages_are_read():
         {"type": "steer", "lane": 2, "schedule": "8"},
         {"type": "steer", "lane": 0, "schedule": ""},
         {"type": "steer", "lane": 0, "schedule": "4-" * 300},
+        {"type": "steer", "lane": 0, "schedule": "plan:/etc/passwd"},
+        {"type": "steer", "lane": 0, "schedule": " plan:results.json"},
+        OPEN | {"lanes": [{"model": 0, "schedule": "plan:x"}]},
+        {"type": "steer", "lane": 0, "schedule": "../x"},
         {"type": "look", "view": {"field": -1}},
         {"type": "look", "view": {"mode": "all"}},
         OPEN | {"lanes": []},

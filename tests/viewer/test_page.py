@@ -30,14 +30,16 @@ def test_modules_import_from_those_before_them_alone():
                 pattern = rf"^export (?:async )?(?:function|const|class) {one.strip()}\b"
                 assert re.search(pattern, files()[source][0].decode(), flags=re.M), one
         # Unexported names are shared, too, once the modules are one.
-        exported += re.findall(r"^(?:export )?(?:async )?(?:function|const|class|let) (\w+)", text, flags=re.M)
+        exported += re.findall(
+            r"^(?:export )?(?:async )?(?:function|const|class|let) (\w+)", text, flags=re.M
+        )
     assert len(exported) == len(set(exported))
 
 
 def test_one_file_holds_all_and_loads_nothing():
     page = single(RECORDING)
     assert not re.search(r"^(?:import|export) ", page, flags=re.M)
-    assert "<link rel=\"stylesheet\"" not in page
+    assert '<link rel="stylesheet"' not in page
     assert 'src="main.js"' not in page
     for name in (*MODULES, INDEX):
         assert f'"./{name}"' not in page

@@ -183,7 +183,13 @@ def test_mistakes_are_answered_and_the_page_goes_on(port):
     with page(port) as ask:
         assert "send 'open' first" in ask({"type": "step"})["message"]
         ask(OPEN)
-        for wrong in ("{", b"\xff", "[]", {"type": "steer", "lane": 0, "schedule": "7"}, "x" * 20_000):
+        for wrong in (
+            "{",
+            b"\xff",
+            "[]",
+            {"type": "steer", "lane": 0, "schedule": "7"},
+            "x" * 20_000,
+        ):
             assert ask(wrong)["type"] == "error"
         assert ask({"type": "step"})["step"] == 1
 
@@ -235,9 +241,8 @@ def test_pages_are_served_in_turn(make_stage):
 def test_too_many_pages_are_told_and_room_is_made_again(make_stage, monkeypatch):
     monkeypatch.setattr(module, "MAX_PAGES", 1)
     with running(make_stage()) as (port, service):
-        with page(port):
-            with pytest.raises(InvalidStatus), page(port):
-                pass
+        with page(port), pytest.raises(InvalidStatus), page(port):
+            pass
         for _ in range(200):
             if not service.pages:
                 break

@@ -31,6 +31,7 @@ MAX_STEPS = 20
 MAX_CELLS = 250_000
 """Cells of a plane; of larger fields every second, third, … cell is shown."""
 
+
 def _no_file(text: str) -> str:
     if text.strip().startswith("plan"):
         raise ValueError("a plan is read from the command line alone; choose it by its button")
@@ -38,7 +39,9 @@ def _no_file(text: str) -> str:
 
 
 Text = Annotated[
-    str, Field(min_length=1, max_length=400, pattern=r"^[0-9A-Za-z:+.= -]+$"), AfterValidator(_no_file)
+    str,
+    Field(min_length=1, max_length=400, pattern=r"^[0-9A-Za-z:+.= -]+$"),
+    AfterValidator(_no_file),
 ]
 """A schedule. One form of it names a file, and no path from a page reaches the file system."""
 Number = Annotated[int, Field(ge=0, le=1_000_000)]

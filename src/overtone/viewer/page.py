@@ -32,9 +32,7 @@ EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", flags=re
 def files() -> dict[str, tuple[bytes, str]]:
     """Name -> content and media type of every file that the server offers, and of no other."""
     names = (INDEX, STYLE, *MODULES)
-    return {
-        name: ((FOLDER / name).read_bytes(), TYPES[Path(name).suffix]) for name in names
-    }
+    return {name: ((FOLDER / name).read_bytes(), TYPES[Path(name).suffix]) for name in names}
 
 
 def single(recording: dict[str, Any]) -> str:

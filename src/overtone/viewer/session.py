@@ -138,9 +138,7 @@ class Session:
         if message.field >= len(domain.fields):
             raise OvertoneError(f"field {message.field} was asked for; there are {domain.fields}")
         lane = self.lanes[message.lane]
-        lane.push(
-            message.field, message.cell, radius=message.radius, strength=message.strength
-        )
+        lane.push(message.field, message.cell, radius=message.radius, strength=message.strength)
         return self._shown(message.id)
 
     def _exact(self, message: Exact) -> bytes:

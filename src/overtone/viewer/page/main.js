@@ -102,7 +102,8 @@ class App {
     this.rendered = [...this.rendered.filter((t) => now - t < 2000), now];
     if (!frame.truth && !this.ended && frame.step > 0) {
       this.ended = true;
-      this.say(`The data ends at step ${frame.step - 1}. The model goes on without truth: nothing below is compared from here on.`);
+      const { frames, context } = this.hello.data;
+      this.say(`The data ends at step ${frames[frame.trajectory] - frame.start - context}. The model goes on without truth: nothing below is compared from here on.`);
     }
     const stopped = frame.lanes.map((lane) => lane.stopped).filter(Boolean);
     if (stopped.length) this.say(stopped[0], true);
