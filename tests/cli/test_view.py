@@ -140,7 +140,7 @@ def test_it_serves_and_ends_cleanly_with_ctrl_c(overtone, world, cache):
         assert "token" not in first
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
     assert "ended" in out
     assert "Traceback" not in err

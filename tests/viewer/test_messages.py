@@ -1,6 +1,7 @@
 """What a page may send, and what comes back: bounded, and the same on both sides."""
 
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -84,10 +85,8 @@ def test_large_messages_are_refused_before_they_are_read():
 @pytest.mark.fuzz
 @given(st.text(max_size=200) | st.binary(max_size=200))
 def test_any_text_is_a_message_or_a_refusal(text):
-    try:
+    with suppress(OvertoneError):
         read(text)
-    except OvertoneError as error:
-        assert str(error)
 
 
 JSON = st.recursive(
@@ -101,10 +100,8 @@ JSON = st.recursive(
 def test_any_value_in_any_place_is_a_message_or_a_refusal(message, data):
     key = data.draw(st.sampled_from(sorted(message)))
     changed = message | {key: data.draw(JSON)}
-    try:
+    with suppress(OvertoneError):
         read(json.dumps(changed))
-    except OvertoneError as error:
-        assert str(error)
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32])

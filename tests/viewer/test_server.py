@@ -12,8 +12,9 @@ import pytest
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
-websockets = pytest.importorskip("websockets")
+pytest.importorskip("websockets")
 
+import websockets
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import connect
 

@@ -125,7 +125,7 @@ def test_another_field_is_seen_of_the_same_step(watch, lanes):
 def test_one_axis_is_seen_as_space_and_time(watch, lanes, monkeypatch):
     session, ask = watch(1)
     ask("open", trajectory=0, start=8, lanes=lanes("8"))
-    header, (truth, predicted) = ask("step", count=5)
+    _, (truth, predicted) = ask("step", count=5)
     assert predicted.shape == (6, 32)
     assert truth.shape == (4, 32)  # the data ends before
     np.testing.assert_allclose(truth[1], session.stage.true_frame(0, 11)[0], atol=2e-4)

@@ -106,8 +106,8 @@ class Session:
     def _step(self, message: Step) -> bytes:
         points, began = [], time.monotonic()
         for _ in range(message.count):
-            # Every lane is asked; one that stopped stays where it was.
-            if not any([lane.advance() for lane in self.lanes]):
+            moved = [lane.advance() for lane in self.lanes]  # one that stopped stays where it was
+            if not any(moved):
                 break
             points.append(self._point(self.step))
             if time.monotonic() - began > SLICE:
