@@ -151,8 +151,8 @@ def _tell(console: Console, out: Path, data: str) -> None:
     console.print(
         f"Look in {out / PICTURE} and {out / PAGE} at how fast the error grows, and at the blocks "
         "in the residuals of a constant patch 16: seams at the last step and, as worst, what all "
-        "steps left at the worst place for a grid of 16 cells. Cycling the patches weakens them, a grid "
-        "that moves keeps them from adding up; all rows of csm are one model.\n"
+        "steps left at the worst place for a grid of 16 cells. Cycling the patches weakens them, a "
+        "grid that moves keeps them from adding up; all rows of csm are one model.\n"
         "Try a schedule of your own next, it needs no training: "
         f"overtone evaluate {RECIPE}-csm {data} --schedule bursts:16:4:5+shift\n"
         f"{out / VIEW} plays these rollouts in a browser. To run the model live there, and change "

@@ -451,7 +451,7 @@ class App {
     const series = lanes.map(({ spectrum }, lane) => ({ ...looks[lane], width: 1.6,
       x: (spectrum ?? []).map((_, k) => k / n).slice(1), y: (spectrum ?? []).slice(1) }));
     this.charts.spectrum.heading.lastChild.textContent =
-      `${this.hello.fields[view.field]} along ${AXES[view.along]}, harmonics marked`;
+      `${this.hello.fields[view.field]} along ${AXES[view.along]}`;
     this.charts.spectrum.show({ series, marks, xRange: [0, 0.5] });
   }
 
