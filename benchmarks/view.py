@@ -24,7 +24,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from overtone.progress import Terminal
-from overtone.version import gather
+from overtone.version import machine
 from overtone.viewer.messages import MAX_BYTES, unpack
 
 MODEL = "shear-flow-mini-csm"
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="of many pages at once")
     parser.add_argument("--pages", type=int, default=20)
     options = parser.parse_args()
-    found: dict[str, Any] = {"command": "python benchmarks/view.py", "machine": gather()}
+    found: dict[str, Any] = {"command": "python benchmarks/view.py", "machine": machine()}
     found["load_average"] = os.getloadavg()[0]  # others' work on the same cores
     with serving() as (process, port):
         found["fluency"] = fluency(process, port)

@@ -68,6 +68,7 @@ export class Panels {
   fitResidual() {
     const sizes = this.fields.lanes.flatMap(({ residual }) => Array.from(residual ?? [], Math.abs))
       .filter((size) => size >= 0).sort((a, b) => a - b);
+    if (!sizes.length && this.limit) return; // no truth: "A − B" keeps the scale
     // A few cells beyond the scale have its end's colour, so that all others can be told apart.
     const largest = sizes[Math.floor(0.995 * (sizes.length - 1))] ?? 0;
     const { low, high } = this.frame.scale;
