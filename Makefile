@@ -16,7 +16,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export TORCHINDUCTOR_CACHE_DIR := $(CURDIR)/.cache/inductor
 export OVERTONE_CACHE := $(CURDIR)/.cache/overtone
 
-.PHONY: help setup lock demo test test-all test-slow test-oldest release-check lint format types bench pictures reproduce page clean docs notebooks
+.PHONY: help setup lock demo test test-all test-slow test-oldest release-check lint format types bench pictures reproduce page clean docs notebooks test-browser
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,10 +51,17 @@ test-all: $(STAMP) lint types ## also the comparisons with the_well, timm and ne
 		neuraloperator==2.0.0 tensorly==0.10.0 tensorly-torch==0.5.0 opt_einsum==3.4.0 scipy==1.17.1 \
 		zencfg==1.0.0 ruamel.yaml==0.19.1 configmypy==0.2.0 requests==2.34.2 \
 		urllib3==2.8.0 charset-normalizer==3.5.2 certifi==2026.10.18
-	$(BIN)/python -m pytest -n 2 -m 'slow or not slow'
+	$(BIN)/python -m pytest -n 2 -m 'not browser'
 
 test-slow: $(STAMP) ## the longer checks
 	$(BIN)/python -m pytest -m slow
+
+test-browser: $(STAMP) ## the viewer in a real browser, which it installs where it may
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || test -n "$$CHROMIUM" || \
+		{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "installing chromium" && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium >/dev/null; } || \
+		{ echo "error: no chromium here; install it (Debian: apt-get install chromium), or name a browser with CHROMIUM=/path/to/it"; exit 2; }
+	$(BIN)/python -m pytest -m browser tests/browser
 
 test-oldest: $(OLDEST)/.installed ## the test suite with the oldest versions that pyproject.toml allows
 	$(OLDEST)/bin/python -m pytest -n 2

@@ -29,7 +29,7 @@ LAYERS = [
     {"flexify", "baselines"},
     {"rollout"},
     {"train", "evaluate", "assess"},
-    {"report"},
+    {"report", "viewer"},
     {"cli"},
     {"studies"},
 ]
@@ -129,6 +129,7 @@ def test_the_list_of_commands():
         "rollout",
         "theory",
         "train",
+        "view",
     ]
 
 

@@ -21,6 +21,7 @@ from overtone.cli.evaluate import evaluate, rollout, theory
 from overtone.cli.plan import plan
 from overtone.cli.report import report
 from overtone.cli.train import train
+from overtone.cli.view import view
 from overtone.errors import INTERRUPTED, ConfigError, OvertoneError, refusal
 from overtone.guard.folders import claim
 from overtone.guard.names import shown_lines
@@ -38,7 +39,7 @@ app = typer.Typer(
 app.add_typer(data_app)
 for group in (app, data_app):
     group.rich_markup_mode = None  # in a help text, overtone[slurm] is a name and no markup
-for command in (train, calibrate, evaluate, report, rollout, plan, diagnose, theory):
+for command in (train, calibrate, evaluate, report, rollout, plan, diagnose, theory, view):
     app.command()(command)
 
 
