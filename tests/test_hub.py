@@ -16,12 +16,13 @@ from tests.hub_stand_in import TOKEN
 NAME = "acme/waves"
 
 
-@pytest.fixture
-def files(make_model, tmp_path):
+@pytest.fixture(scope="module")
+def files(make_model, tmp_path_factory):
     """The files of a model's folder."""
-    make_model().save(tmp_path / "model", training={"seed": 3}, card="---\nlicense: mit\n---\n# it\n")
+    folder = tmp_path_factory.mktemp("files") / "model"
+    make_model().save(folder, training={"seed": 3}, card="---\nlicense: mit\n---\n# it\n")
     names = ("config.json", "model.safetensors", "README.md")
-    return {name: (tmp_path / "model" / name).read_bytes() for name in names}
+    return {name: (folder / name).read_bytes() for name in names}
 
 
 @pytest.fixture
@@ -92,7 +93,11 @@ def test_a_repository_is_a_model(pushed, files, tmp_path):
 
 
 def test_only_known_files_are_fetched(hub, files, tmp_path):
-    others = {"train.py": b"raise SystemExit", "pytorch_model.bin": b"\x80\x04", "sub/x.json": b"{}"}
+    others = {
+        "train.py": b"raise SystemExit",
+        "pytorch_model.bin": b"\x80\x04",
+        "sub/x.json": b"{}",
+    }
     hub.add(NAME, files | others)
     folder = download(Repository(NAME)).folder
     assert {p.name for p in folder.iterdir()} == {*files} == {*hub.names()}
@@ -101,7 +106,7 @@ def test_only_known_files_are_fetched(hub, files, tmp_path):
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
 def test_a_repository_without_a_model_is_refused_before_anything_is_fetched(hub, files, missing):
-    del files[missing]
+    files = {name: content for name, content in files.items() if name != missing}
     hub.add(NAME, files | {"pytorch_model.bin": b"\x80\x04", "modeling.py": b"raise SystemExit"})
     with pytest.raises(CheckpointError, match=f"no {missing}.*'modeling.py'.*pickles"):
         ot.load(NAME)
@@ -159,7 +164,9 @@ def test_a_file_that_is_damaged_in_the_cache_is_found_and_fetched_again(
     blob = (download(Repository(NAME)).folder / name).resolve()
     content = blob.read_bytes()
     blob.write_bytes(content[:-2] + b" " + content[-1:])
-    with pytest.raises(CheckpointError, match=f"{name} of '{NAME}' is not the file .* load .* again"):
+    with pytest.raises(
+        CheckpointError, match=f"{name} of '{NAME}' is not the file .* load .* again"
+    ):
         ot.load(NAME)
     assert equal(ot.load(NAME), files, tmp_path)
 
@@ -302,7 +309,11 @@ def test_without_the_library_its_extra_is_named(monkeypatch, tmp_path):
 
 @pytest.fixture
 def folder(files, tmp_path):
-    return tmp_path / "model"
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
 
 
 @pytest.fixture
