@@ -333,6 +333,8 @@ def _require_hidden(api: Any, repository: Repository, private: bool | None) -> N
 def _library(repository: Repository) -> ModuleType:
     try:
         import huggingface_hub
+        import huggingface_hub.constants
+        import huggingface_hub.utils
     except ImportError as error:
         raise CheckpointError(
             f"'{repository}' may be a repository on the hub, and huggingface_hub is not installed; "

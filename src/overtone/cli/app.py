@@ -17,6 +17,7 @@ import typer
 from overtone.cli.data import app as data_app
 from overtone.cli.diagnose import diagnose
 from overtone.cli.evaluate import evaluate, report, rollout, theory
+from overtone.cli.share import push
 from overtone.cli.train import train
 from overtone.errors import INTERRUPTED, ConfigError, OvertoneError, refusal
 from overtone.guard.folders import claim
@@ -35,7 +36,7 @@ app = typer.Typer(
 app.add_typer(data_app)
 for group in (app, data_app):
     group.rich_markup_mode = None  # in a help text, overtone[slurm] is a name and no markup
-for command in (train, evaluate, report, rollout, diagnose, theory):
+for command in (train, evaluate, report, rollout, diagnose, theory, push):
     app.command()(command)
 
 
@@ -58,18 +59,40 @@ def options(
 
 @app.command()
 def info(
-    run: Annotated[Path | None, typer.Argument(help="Folder of a training run.")] = None,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN|MODEL]",
+            help="Folder of a training run; or a model: a packaged one's name, a folder, or "
+            "org/name[@revision] on the hub.",
+        ),
+    ] = None,
 ) -> None:
-    """Show versions, devices and caches; or what a training RUN is, with its curves."""
-    if run is None:
+    """Show versions, devices and caches; or what a training RUN is, with its curves; or a MODEL."""
+    if what is None:
         from overtone.version import gather
 
         rows = gather()
-    else:
+    elif _is_run(what):
         from overtone.train.journal import describe
 
-        rows = {**describe(run), "curves": _draw_curves(run)}
+        rows = {**describe(what), "curves": _draw_curves(Path(what))}
+    else:
+        from overtone.models.card import describe as describe_model
+
+        rows = describe_model(what)
     Terminal().print(Listing(list(rows.items())))
+
+
+def _is_run(what: str) -> bool:
+    """Whether a folder is there that holds no model itself: a run's, or nothing of ours."""
+    from overtone.models.storage import WEIGHTS, pretrained_names
+
+    return (
+        Path(what).exists()
+        and what not in pretrained_names()
+        and not (Path(what) / WEIGHTS).exists()
+    )
 
 
 def _draw_curves(run: Path) -> str:

@@ -14,7 +14,9 @@ from typing import Any
 from overtone.domain import Domain
 from overtone.errors import CheckpointError
 from overtone.guard.names import shown
+from overtone.hub import CARD
 from overtone.models.base import Model
+from overtone.models.storage import load_with_config, locate_model
 from overtone.schedules import Patch
 
 UNKNOWN = "unknown"
@@ -71,6 +73,25 @@ def model_card(model: Model, name: str) -> str:
     made_for = "## Made for\n\n" + table(("", ""), domain_rows(model.domain))
     unknown = "## Accuracy\n\nNothing is recorded of its training, and no errors were measured."
     return compose(name, about, (use(name, model), made_for, unknown, LIMITS))
+
+
+def describe(name: str) -> dict[str, str]:
+    """Names and values for `overtone info MODEL`, in the order to print them.
+
+    Args:
+        name: as for `load_model`.
+    """
+    located = locate_model(name)
+    model, config = load_with_config(located.folder)
+    rows = {"model": f"{name} is {located.said}", "made of": makeup(model)}
+    rows |= dict(domain_rows(model.domain))
+    training: Any = config.get("training")
+    for key in ("recipe", "seed", "updates", "minutes", "flops"):
+        if isinstance(training, Mapping) and key in training:
+            rows[f"training: {key}"] = shown(training[key])
+    rows["weights"] = f"SHA-256 {shown(config.get('sha256'))}"
+    rows["card"] = str(located.folder / CARD) if (located.folder / CARD).is_file() else "none"
+    return rows
 
 
 def makeup(model: Model) -> str:

@@ -118,6 +118,7 @@ def fit(
         best = load_folder(folder / "best")[0] if (folder / "best").exists() else None
     if best is not None:
         model.load_state_dict(best)
+        model.source = None if folder is None else folder / "best"
     history.status = outcome.status
     return Fitted(model.eval(), history)
 
