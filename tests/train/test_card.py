@@ -35,7 +35,7 @@ def run(tmp_path_factory, waves):
 
 
 def test_a_card_tells_data_recipe_budget_and_errors(run, waves):
-    folder, config, best, last = run
+    _, _, best, last = run
     found = rows(last)
     assert yaml.safe_load(last.split("---\n")[1])["library_name"] == "overtone"
     assert "\n# my run\n" in last
@@ -53,7 +53,7 @@ def test_a_card_tells_data_recipe_budget_and_errors(run, waves):
 
 
 def test_its_errors_are_those_of_the_validation_with_intervals(run):
-    folder, config, _, card = run
+    folder, _, _, card = run
     stored = load_folder(folder / "last")[1]["training"]["validation"]
     found = rows(card)
     for patch in ("4", "8"):
@@ -71,7 +71,7 @@ def test_its_errors_are_those_of_the_validation_with_intervals(run):
 def test_arrays_in_memory_and_models_without_patches(make_domain, tmp_path):
     domain = make_domain(shape=(16, 16), fields=("a",))
     arrays = torch.randn(4, 8, 1, 16, 16).cumsum(1)
-    model = ot.baseline("unet", domain=domain, context=2, size="nano")
+    model = ot.baseline("unet", domain=domain, context=2, size="mini")
     settings = {"valid.rollout_steps": 0, "train.batch": 2}
     fitted = ot.fit(
         model, arrays, updates=2, settings=settings, out=tmp_path / "run", quiet=True

@@ -55,7 +55,7 @@ def run_card(
         source: split -> what is known of it.
         where: what it was trained on, e.g. `1 x cpu`.
     """
-    made = config.data.generate
+    made = _generated(config)
     system = f"`{text(made.system)}`" if made else fields(model.domain)
     data = [*data_rows(config, model.domain, dataset), *_split_rows(source)]
     sections = (
@@ -76,7 +76,7 @@ def data_rows(config: RunConfig, domain: Domain, dataset: str) -> Rows:
         domain: as the model sees it.
         dataset: what the data calls itself; empty if it doesn't.
     """
-    data, made = config.data, config.data.generate
+    data, made = config.data, _generated(config)
     if made is not None:
         rows = _generated_rows(made, domain, averaged=data.coarsen != 1)
     elif data.given is not None:
@@ -91,6 +91,11 @@ def data_rows(config: RunConfig, domain: Domain, dataset: str) -> Rows:
     first, *others = domain_rows(domain)
     units = [] if made is None else [("units", f"none: dimensionless, as in {_page(made)}")]
     return [*rows, first, *units, *others]
+
+
+def _generated(config: RunConfig) -> GenerateConfig | None:
+    """How the data is made; None for data from elsewhere, which a recipe's own gives way to."""
+    return config.data.generate if config.data.path is None else None
 
 
 def _generated_rows(made: GenerateConfig, domain: Domain, *, averaged: bool) -> Rows:
