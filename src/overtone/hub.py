@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -123,15 +123,17 @@ def download(repository: Repository) -> Fetched:
         repository: where they are.
     """
     hub = _library(repository)
-    with _explaining(repository):
-        if repository.pinned and (found := _cached(hub, repository)):
-            return found
-        if hub.constants.HF_HUB_OFFLINE:
-            return _cached(hub, repository, "HF_HUB_OFFLINE is set") or _refuse_absent(
-                repository, "HF_HUB_OFFLINE is set", "Unset it, or load it once with a connection"
-            )
+    from huggingface_hub import constants
+
     try:
         with _explaining(repository):
+            if repository.pinned and (found := _cached(hub, repository)):
+                return found
+            if constants.HF_HUB_OFFLINE:
+                reason, advice = "HF_HUB_OFFLINE is set", "Unset it, or load it once while online"
+                return _cached(hub, repository, reason) or _refuse_absent(
+                    repository, reason, advice
+                )
             return _fetch(hub, repository)
     except _Unreachable as error:
         reason = f"the hub can't be reached ({error})"
@@ -142,14 +144,14 @@ def download(repository: Repository) -> Fetched:
 
 def _fetch(hub: ModuleType, repository: Repository) -> Fetched:
     """Ask the hub what there is, fetch what belongs to a model, and compare it."""
+    from huggingface_hub import constants
+
     api = hub.HfApi(library_name="overtone", library_version=__version__)
     listed = _list(api, repository)
     _require_model(repository, listed.files)
     size = sum(file.size for name, file in listed.files.items() if name in FILES)
-    require_disk(
-        size, hub.constants.HF_HUB_CACHE, f"the model '{repository}'", error=CheckpointError
-    )
-    with _bars(hub):
+    require_disk(size, constants.HF_HUB_CACHE, f"the model '{repository}'", error=CheckpointError)
+    with _bars():
         found = api.snapshot_download(
             repository.name, revision=repository.revision, allow_patterns=list(FILES)
         )
@@ -163,17 +165,19 @@ def _fetch(hub: ModuleType, repository: Repository) -> Fetched:
 
 
 @contextmanager
-def _bars(hub: ModuleType) -> Iterator[None]:
+def _bars() -> Generator[None]:
     """The library's bars, for terminals alone: elsewhere they would be lines in a log."""
-    wanted = hub.constants.HF_HUB_DISABLE_PROGRESS_BARS is False  # None if nobody has said so
-    if sys.stderr.isatty() or wanted or hub.utils.are_progress_bars_disabled():
+    from huggingface_hub import constants, utils
+
+    wanted = constants.HF_HUB_DISABLE_PROGRESS_BARS is False  # None if nobody has said so
+    if sys.stderr.isatty() or wanted or utils.are_progress_bars_disabled():
         yield
         return
-    hub.utils.disable_progress_bars()
+    utils.disable_progress_bars()
     try:
         yield
     finally:
-        hub.utils.enable_progress_bars()
+        utils.enable_progress_bars()
 
 
 @dataclass(frozen=True)
@@ -300,7 +304,7 @@ def upload(
     api = hub.HfApi(token=token, library_name="overtone", library_version=__version__)
     names = [name for name in FILES if (folder / name).is_file()]
     try:
-        with _explaining(repository, token, writing=True), _bars(hub):
+        with _explaining(repository, token, writing=True), _bars():
             api.create_repo(repository.name, private=private, exist_ok=True)
             _require_hidden(api, repository, private)
             if repository.revision is not None:
@@ -333,8 +337,6 @@ def _require_hidden(api: Any, repository: Repository, private: bool | None) -> N
 def _library(repository: Repository) -> ModuleType:
     try:
         import huggingface_hub
-        import huggingface_hub.constants
-        import huggingface_hub.utils
     except ImportError as error:
         raise CheckpointError(
             f"'{repository}' may be a repository on the hub, and huggingface_hub is not installed; "
@@ -346,7 +348,7 @@ def _library(repository: Repository) -> ModuleType:
 @contextmanager
 def _explaining(
     repository: Repository, token: str | None = None, *, writing: bool = False
-) -> Iterator[None]:
+) -> Generator[None]:
     """What goes wrong at the hub, in our words.
 
     Raises:

@@ -7,7 +7,7 @@ users run the same steps, and have one idea of a blow-up.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Literal, Protocol, get_args
@@ -123,9 +123,11 @@ class Rollout(Iterator[Tensor]):
     ):
         self.step, self.seconds = 0, 0.0
         self.choice: Choice | None = None
-        self.alive = torch.ones(len(window.fields), dtype=torch.bool, device=window.fields.device)
+        device = window.fields.device
+        self.alive: Tensor = torch.ones(len(window.fields), dtype=torch.bool, device=device)
         self._model, self._window, self._steps = model, window, steps
-        self._schedule, self._on_blow_up, self._limits = schedule, on_blow_up, limits
+        self._schedule, self._on_blow_up = schedule, on_blow_up
+        self._limits: Tensor | None = limits
         self._timed = timed
 
     def __repr__(self) -> str:
@@ -187,7 +189,7 @@ class Rollout(Iterator[Tensor]):
 
 
 @contextmanager
-def _memory(window: Window, choice: Choice) -> Iterator[None]:
+def _memory(window: Window, choice: Choice) -> Generator[None]:
     """Within it, too little memory is an error that says what it was for."""
     try:
         yield

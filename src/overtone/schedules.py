@@ -364,13 +364,37 @@ def parse_schedule(text: str | int | Schedule) -> Schedule:
         ) from None
 
 
+def _dwell(patches: str, each: str = "2") -> Schedule:
+    return Dwell(_read_all(patches), int(each))
+
+
+def _warmup(patches: str, then: str) -> Schedule:
+    return Warmup(_read_all(patches), _read(then))
+
+
+def _reverse(first: str, patches: str, steps: str) -> Schedule:
+    return ReverseWarmup(_read(first), _read_all(patches), int(steps))
+
+
+def _bursts(coarse: str, fine: str, every: str) -> Schedule:
+    return Bursts(_read(coarse), _read(fine), int(every))
+
+
+def _random(patches: str, seed: str = "0") -> Schedule:
+    return RandomChoice(_read_all(patches), int(seed))
+
+
+def _explicit(patches: str) -> Schedule:
+    return Explicit(_read_all(patches))
+
+
 _FORMS: dict[str, Callable[..., Schedule]] = {
-    "dwell": lambda patches, each="2": Dwell(_read_all(patches), int(each)),
-    "warmup": lambda patches, then: Warmup(_read_all(patches), _read(then)),
-    "reverse": lambda first, patches, n: ReverseWarmup(_read(first), _read_all(patches), int(n)),
-    "bursts": lambda coarse, fine, every: Bursts(_read(coarse), _read(fine), int(every)),
-    "random": lambda patches, seed="0": RandomChoice(_read_all(patches), int(seed)),
-    "explicit": lambda patches: Explicit(_read_all(patches)),
+    "dwell": _dwell,
+    "warmup": _warmup,
+    "reverse": _reverse,
+    "bursts": _bursts,
+    "random": _random,
+    "explicit": _explicit,
 }
 
 

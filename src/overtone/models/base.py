@@ -234,8 +234,16 @@ class Model(nn.Module, ABC):
         """
         from overtone.models.sharing import push
 
-        options = {"private": private, "license": license, "card": card, "message": message}
-        return push(self, name, revision=revision, token=token, **options)
+        return push(
+            self,
+            name,
+            revision=revision,
+            private=private,
+            license=license,
+            card=card,
+            message=message,
+            token=token,
+        )
 
     @classmethod
     def from_pretrained(

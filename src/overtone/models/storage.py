@@ -61,7 +61,7 @@ def save_folder(
         card: what the model is, in Markdown; see `models.card`.
         carry: take along what somebody else put into the older folder, instead of refusing.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save_file  # pyright: ignore[reportUnknownVariableType]
 
     with replacing_owned(path, KIND, carry=carry, error=CheckpointError) as scratch:
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
@@ -87,7 +87,7 @@ def load_folder(
         sha256: as for `load_model`.
     """
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors.torch import load_file  # pyright: ignore[reportUnknownVariableType]
 
     path = find_model(path)
     _refuse_others(path)
@@ -112,9 +112,10 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_CONFIG_BYTES:
             raise ValueError(f"it has more than {MAX_CONFIG_BYTES} bytes")
-        config = json.loads(path.read_bytes())
-        if not isinstance(config, dict):
-            raise ValueError(f"it holds a {type(config).__name__}, not a mapping of names")
+        content: Any = json.loads(path.read_bytes())
+        if not isinstance(content, dict):
+            raise ValueError(f"it holds a {type(content).__name__}, not a mapping of names")
+        config: dict[str, Any] = content
         stored = str(config["format"]), str(config["sha256"])
     # A number of thousands of digits is a ValueError, a thousand brackets a RecursionError.
     except (OSError, ValueError, KeyError, RecursionError) as error:
