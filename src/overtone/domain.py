@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import torch
@@ -290,9 +290,10 @@ def entries(value: object) -> tuple[Any, ...]:
 
 
 def _as_tensor(fields: Any) -> Tensor:
-    array: np.ndarray[Any, Any] | None = fields if isinstance(fields, np.ndarray) else None
+    array = cast("np.ndarray[Any, Any]", fields) if isinstance(fields, np.ndarray) else None
     if array is None or array.dtype.kind != "f" or array.dtype.itemsize > 8:
-        kind = f"a {type(fields).__name__}" if array is None else f"an array of {array.dtype}"
+        given = cast("object", fields)
+        kind = f"a {type(given).__name__}" if array is None else f"an array of {array.dtype}"
         raise DomainError(
             f"fields are {kind}; expected a tensor, or a NumPy array, of floating-point numbers: "
             "convert them, e.g. with torch.tensor(fields, dtype=torch.float32)"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar, Unpack, cast
 
 import torch
 from torch import Tensor
@@ -289,7 +289,7 @@ def _compare_epsilon(frames: Tensor, domain: Domain, note: Note) -> None:
         note: told about each field of which eps is more than `MOST_EPSILON` in the median frame.
     """
     median: Tensor = epsilon_share(frames, ndim=domain.ndim).median(dim=0)[0]
-    shares: list[float] = median.tolist()  # pyright: ignore[reportUnknownMemberType]
+    shares = cast("list[float]", median.tolist())  # pyright: ignore[reportUnknownMemberType]
     for name, share in zip(domain.fields, shares, strict=True):
         if share > MOST_EPSILON:
             size = "it is constant" if math.isinf(share) else f"eps is {share:.2g} of its variance"

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -115,7 +115,7 @@ def _read_config(path: Path) -> dict[str, Any]:
         content: Any = json.loads(path.read_bytes())
         if not isinstance(content, dict):
             raise ValueError(f"it holds a {type(content).__name__}, not a mapping of names")
-        config: dict[str, Any] = content
+        config = cast("dict[str, Any]", content)
         stored = str(config["format"]), str(config["sha256"])
     # A number of thousands of digits is a ValueError, a thousand brackets a RecursionError.
     except (OSError, ValueError, KeyError, RecursionError) as error:

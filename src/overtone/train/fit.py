@@ -10,7 +10,7 @@ import io
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -108,7 +108,7 @@ def fit(
     folder = None if out is None else Path(out)
     way = Way(folder, resume, overwrite, callbacks=own_callbacks)
     prepare = partial(_prepare, config, model, sources, folder, console)
-    apart = torch.random.fork_rng(devices=[])  # pyright: ignore[reportUnknownMemberType]
+    apart = torch.random.fork_rng(devices=[])  # pyright: ignore
     with apart, ranks(config.train.device) as own:
         if own.world > 1 and config.parallel.strategy != "ddp":
             raise ConfigError("fit keeps whole models: use parallel.strategy=ddp")
@@ -173,8 +173,8 @@ def _opened(data: Any, split: str, *, domain: Domain, reading: Mapping[str, Any]
         return data
     if isinstance(data, Trajectories):
         return ArrayWindows(data, data.domain, context=1)
-    items: Any = data  # a list of anything, too
-    arrays: Sequence[Any] = items[:1] if isinstance(items, (list, tuple)) else (items,)
+    items, several = data, isinstance(data, (list, tuple))
+    arrays: Sequence[Any] = items[:1] if several else (items,)
     if all(isinstance(array, (np.ndarray, Tensor)) for array in arrays) and len(arrays):
         return ArrayWindows(items, domain, context=1)
     try:

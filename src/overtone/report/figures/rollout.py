@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -79,7 +79,7 @@ def _frames(model: Evaluable, data: object, trajectory: int, split: str) -> tupl
         found = data.frames(trajectory, 0, data.num_frames(trajectory))
         return found.fields, found.domain
     if isinstance(data, (np.ndarray, Tensor)):
-        array: np.ndarray[Any, Any] | Tensor = data
+        array = cast("np.ndarray[Any, Any] | Tensor", data)
         data = ArrayWindows([array], model.domain, context=1)
     if not isinstance(data, ArrayWindows):
         raise DataError(
