@@ -50,7 +50,9 @@ def package(run: Path, results: Results, label: str, name: str, out: Path) -> di
     config, folder = load_config(run / "config.json"), out / name
     (found,) = [m for m in results.models if m.name == label and m.seed == config.train.seed]
     model = load_model(run)
-    weights = {key: tensor.half() for key, tensor in model.state_dict().items()}
+    # Scales have physical units, which half precision may be too narrow for.
+    learned = {key: tensor.half() for key, tensor in model.named_parameters()}
+    weights = {**model.state_dict(), **learned}
     model.save(folder, weights=weights, training=load_candidate(run).training)
     packaged = claim(folder, KIND)
     packaged.file("README.md").write_text(card(name, config, results, found))

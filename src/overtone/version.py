@@ -11,7 +11,7 @@ import torch
 
 from overtone.files import cache_dir
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 PACKAGES = ("torch", "numpy", "h5py", "safetensors", "matplotlib", "typer", "rich")
