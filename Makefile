@@ -86,8 +86,9 @@ format: $(STAMP) ## ruff: fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(STAMP) ## pyright
+types: $(STAMP) ## pyright: strict for the public modules, basic for the tests
 	$(BIN)/pyright
+	$(BIN)/pyright -p tests
 
 bench: $(STAMP) ## the benchmarks; JSON goes to results/
 	$(BIN)/python -m pip install -qq --no-deps the_well==1.2.0 einops==0.8.2

@@ -451,13 +451,37 @@ def _read_plan(path: str) -> Planned:
         ) from error
 
 
+def _dwell(patches: str, each: str = "2") -> Schedule:
+    return Dwell(read_patches(patches), int(each))
+
+
+def _warmup(patches: str, then: str) -> Schedule:
+    return Warmup(read_patches(patches), _read(then))
+
+
+def _reverse(first: str, patches: str, steps: str) -> Schedule:
+    return ReverseWarmup(_read(first), read_patches(patches), int(steps))
+
+
+def _bursts(coarse: str, fine: str, every: str) -> Schedule:
+    return Bursts(_read(coarse), _read(fine), int(every))
+
+
+def _random(patches: str, seed: str = "0") -> Schedule:
+    return RandomChoice(read_patches(patches), int(seed))
+
+
+def _explicit(patches: str) -> Schedule:
+    return Explicit(read_patches(patches))
+
+
 _FORMS: dict[str, Callable[..., Schedule]] = {
-    "dwell": lambda patches, each="2": Dwell(read_patches(patches), int(each)),
-    "warmup": lambda patches, then: Warmup(read_patches(patches), _read(then)),
-    "reverse": lambda first, patches, n: ReverseWarmup(_read(first), read_patches(patches), int(n)),
-    "bursts": lambda coarse, fine, every: Bursts(_read(coarse), _read(fine), int(every)),
-    "random": lambda patches, seed="0": RandomChoice(read_patches(patches), int(seed)),
-    "explicit": lambda patches: Explicit(read_patches(patches)),
+    "dwell": _dwell,
+    "warmup": _warmup,
+    "reverse": _reverse,
+    "bursts": _bursts,
+    "random": _random,
+    "explicit": _explicit,
 }
 
 

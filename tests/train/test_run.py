@@ -341,7 +341,7 @@ def test_a_nan_in_the_data_stops_the_run_and_is_named(small, waves, tmp_path):
     shutil.copytree(waves, tmp_path / "spoilt")
     file = sorted((tmp_path / "spoilt/data/train").iterdir())[0]
     with h5py.File(file, "r+") as opened:
-        name = next(iter(opened["t0_fields"]))
+        name = next(iter(opened["t0_fields"]))  # pyright: ignore[reportCallIssue]
         opened["t0_fields"][name][0, 7, 3] = float("nan")
     config = small(data__path=str(tmp_path / "spoilt"), train__updates=50, save__every=1)
     with pytest.raises(OvertoneError, match=rf"not finite.*{file.name} trajectory 0 step"):

@@ -20,6 +20,7 @@ from overtone.cli.diagnose import diagnose
 from overtone.cli.evaluate import evaluate, rollout, theory
 from overtone.cli.plan import plan
 from overtone.cli.report import report
+from overtone.cli.share import push
 from overtone.cli.train import train
 from overtone.cli.view import view
 from overtone.errors import INTERRUPTED, ConfigError, OvertoneError, refusal
@@ -39,7 +40,9 @@ app = typer.Typer(
 app.add_typer(data_app)
 for group in (app, data_app):
     group.rich_markup_mode = None  # in a help text, overtone[slurm] is a name and no markup
-for command in (train, calibrate, evaluate, report, rollout, plan, diagnose, theory, view):
+for command in (
+    train, calibrate, evaluate, report, rollout, plan, diagnose, theory, view, push
+):  # fmt: skip
     app.command()(command)
 
 
@@ -62,18 +65,41 @@ def options(
 
 @app.command()
 def info(
-    run: Annotated[Path | None, typer.Argument(help="Folder of a training run.")] = None,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN|MODEL]",
+            help="Folder of a training run; or a model: a packaged one's name, a folder, or "
+            "org/name[@revision] on the hub.",
+        ),
+    ] = None,
 ) -> None:
-    """Show versions, devices and caches; or what a training RUN is, and draw its page."""
-    if run is None:
+    """Show versions, devices and caches; or a training RUN, whose page it draws; or a MODEL."""
+    if what is None:
         from overtone.version import gather
 
         rows = gather()
-    else:
+    elif _is_run(what):
         from overtone.train.journal import describe
 
+        run = Path(what)
         rows = {**describe(run), "curves": _draw_curves(run), "report": _draw_page(run)}
+    else:
+        from overtone.models.card import describe as describe_model
+
+        rows = describe_model(what)
     Terminal().print(Listing(list(rows.items())))
+
+
+def _is_run(what: str) -> bool:
+    """Whether a folder is there that holds no model itself: a run's, or nothing of ours."""
+    from overtone.models.storage import WEIGHTS, pretrained_names
+
+    return (
+        Path(what).exists()
+        and what not in pretrained_names()
+        and not (Path(what) / WEIGHTS).exists()
+    )
 
 
 def _draw_curves(run: Path) -> str:

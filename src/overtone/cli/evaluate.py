@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 Model = Annotated[
     str,
     typer.Argument(
-        help="A model's or a training run's folder, [NAME=]PATH, the name of a packaged model, or "
-        "persistence or extrapolation."
+        help="A packaged model's name, a model's or a training run's folder, or a repository "
+        "org/name[@revision] on the hub, each with NAME= before it; or persistence or "
+        "extrapolation."
     ),
 ]
 Data = Annotated[str, typer.Argument(help="A Well folder, a folder of HDF5 files or one file.")]
@@ -336,8 +338,9 @@ def load_models(
     wanted = [named(text) for text in texts]
     untrained = [path in YARDSTICKS and not Path(path).exists() for _, path in wanted]
     pairs = list(zip(wanted, untrained, strict=True))
+    say = partial(Terminal().print, soft_wrap=True)
     trained = [
-        load_candidate(path, name, allow_untrained=allow_untrained)
+        load_candidate(path, name, allow_untrained=allow_untrained, note=say)
         for (name, path), bare in pairs
         if not bare
     ]

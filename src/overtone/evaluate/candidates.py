@@ -19,7 +19,7 @@ from overtone.files import typed
 from overtone.grid import PatchGrid
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
-from overtone.models.storage import find_model, load_with_config
+from overtone.models.storage import load_with_config, locate_model
 from overtone.rollout import Adaptive, Rule, Stepper, Task, parse_rule, plan_objection
 from overtone.rollout.estimates import ordered
 from overtone.schedules import (
@@ -30,6 +30,9 @@ from overtone.schedules import (
     Shifted,
     require_countable,
 )
+
+Note = Callable[[str], None]
+"""Takes a sentence for the user."""
 
 
 class Evaluable(Stepper, Protocol):
@@ -171,7 +174,11 @@ class Candidate:
 
 
 def load_candidate(
-    path: str | Path, name: str | None = None, *, allow_untrained: bool = False
+    path: str | Path,
+    name: str | None = None,
+    *,
+    allow_untrained: bool = False,
+    note: Note | None = None,
 ) -> Candidate:
     """Read a model and what its folder says about its training.
 
@@ -179,13 +186,17 @@ def load_candidate(
         path: as for `load_model`.
         name: what to call it; the folder's name by default, of a run's `best` the run's.
         allow_untrained: whether it may be asked for patches that it was not trained for.
+        note: told what the path or name was taken for.
     """
-    model, config = load_with_config(path)
+    located = locate_model(path)
+    if note is not None:
+        note(f"model {path} is {located.said}")
+    model, config = load_with_config(located.folder)
     full = Path(path).resolve()
     own = full.parent.name if full.name in ("best", "last") else full.name
     training = config.get("training")
     about = dict(training) if isinstance(training, Mapping) else {}
-    return Candidate(name or own, model, about | _course(find_model(path)), allow_untrained)
+    return Candidate(name or own, model, about | _course(located.folder), allow_untrained)
 
 
 def _course(folder: Path) -> dict[str, Any]:
@@ -227,10 +238,6 @@ def as_candidates(
                 f"'{first.name}' {first.model.domain.fields}; evaluate them apart"
             )
     return candidates
-
-
-Note = Callable[[str], None]
-"""Takes a sentence for the user."""
 
 
 def choose_schedules(

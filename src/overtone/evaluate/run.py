@@ -7,13 +7,13 @@ roll out side by side, with one thread of torch each, which is sooner done than 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar, Unpack, cast
 
 import torch
 from torch import Tensor
@@ -115,7 +115,8 @@ def evaluate(
         work.expect(plans)
         data_part = _describe(truth, work)
         bare = work.measure_yardsticks(workers)
-        results, predictions = [], {}
+        results: list[ModelResult] = []
+        predictions: dict[tuple[str, str], Tensor] = {}
         measured = work.measure(candidates, plans, workers)
         for candidate, (singles, *runs) in zip(candidates, measured, strict=True):
             results.append(_result(candidate, singles, [run for run, *_ in runs]))
@@ -150,7 +151,7 @@ class _Work:
     progress: Tick | None
     done: int = 0
     total: int = 0
-    to_beat: dict[str, Tensor] = field(default_factory=dict)
+    to_beat: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     stopped: bool = False
     lock: Any = field(default_factory=Lock)
 
@@ -182,7 +183,8 @@ class _Work:
 
     def measure_yardsticks(self, workers: int) -> list[ModelResult]:
         """What needs no training; its errors are kept, and all that follows is compared with it."""
-        candidates, results = self._bare, []
+        candidates = self._bare
+        results: list[ModelResult] = []
         plans: list[tuple[Rule, ...]] = [(Constant(1),)] * len(candidates)
         measured = self.measure(candidates, plans, workers)
         for candidate, (singles, (run, _, errors)) in zip(candidates, measured, strict=True):
@@ -197,7 +199,10 @@ class _Work:
         options: dict[str, Any] = {"batch": self.batch, "seed": self.seed, "device": self.device}
         used = [patch for candidate, plan in zip(candidates, plans, strict=True) for s in plan
                 for patch in candidate.patches_of(s, self.steps)]  # fmt: skip
-        of_all = {"patches": tuple(dict.fromkeys(used)), "yardsticks": dict(self.to_beat)}
+        of_all: dict[str, Any] = {
+            "patches": tuple(dict.fromkeys(used)),
+            "yardsticks": dict(self.to_beat),
+        }
 
         def one(part: tuple[Candidate, Rule | tuple[Patch, ...]]) -> Any:
             candidate, task = part
@@ -285,7 +290,8 @@ def _compare_epsilon(frames: Tensor, domain: Domain, note: Note) -> None:
         domain: what they lie on.
         note: told about each field of which eps is more than `MOST_EPSILON` in the median frame.
     """
-    shares = epsilon_share(frames, ndim=domain.ndim).median(dim=0)[0].tolist()
+    median: Tensor = epsilon_share(frames, ndim=domain.ndim).median(dim=0)[0]
+    shares = cast("list[float]", median.tolist())  # pyright: ignore[reportUnknownMemberType]
     for name, share in zip(domain.fields, shares, strict=True):
         if share > MOST_EPSILON:
             size = "it is constant" if math.isinf(share) else f"eps is {share:.2g} of its variance"
@@ -300,7 +306,7 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def one_core() -> Iterator[None]:
+def one_core() -> Generator[None]:
     """Within it each thread of Python computes on one core."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -48,17 +48,17 @@ def test_panels_are_labelled_and_the_lattice_is_marked():
     low, high = residual.images[0].get_clim()
     assert low == -high
     grey = [line for line in spectrum.lines if line.get_color() == LATTICE]
-    marked = {round(line.get_xdata()[0], 4) for line in grey}
+    marked = {round(line.get_xdata()[0], 4) for line in grey}  # pyright: ignore[reportCallIssue]
     assert marked == {round(m / 16, 4) for m in range(1, 9)}
     along = [line for line in spectrum.lines if line.get_color() != LATTICE]
     assert [line.get_label() for line in along] == ["along x", "along y"]
     for line in along:
-        np.testing.assert_allclose(line.get_ydata(), [0.5, 0.1])  # without the mean
+        np.testing.assert_allclose(line.get_ydata(), [0.5, 0.1])  # without the mean  # pyright: ignore[reportCallIssue]
     power = np.array(given.diagnosis.artifact.cell)
     np.testing.assert_allclose(cell.images[0].get_array() ** 2, power.T)
     whole, artifact, fit = growth.lines
-    np.testing.assert_allclose(whole.get_ydata(), given.diagnosis.error_by_step)
-    np.testing.assert_allclose(artifact.get_ydata(), given.diagnosis.artifact.power_by_step)
+    np.testing.assert_allclose(whole.get_ydata(), given.diagnosis.error_by_step)  # pyright: ignore[reportCallIssue]
+    np.testing.assert_allclose(artifact.get_ydata(), given.diagnosis.artifact.power_by_step)  # pyright: ignore[reportCallIssue]
     slope = np.polyfit(np.log(fit.get_xdata()), np.log(fit.get_ydata()), 1)[0]
     assert slope == pytest.approx(1.0)
 

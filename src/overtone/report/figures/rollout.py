@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -61,7 +62,7 @@ def plot_rollout(
     window = Window(frames[None, start : start + context], domain)
     kept = sample_steps(steps)
     truth = frames[[start + context + step - 1 for step in kept]]
-    predictions = {}
+    predictions: dict[tuple[str, str], Tensor] = {}
     for chosen in _schedules(model, schedule):
         made = rollout(model, window, steps=steps, schedule=chosen, on_blow_up="drop")
         taken = [frame[0].cpu() for step, frame in enumerate(made, start=1) if step in kept]
@@ -77,7 +78,8 @@ def _frames(model: Evaluable, data: object, trajectory: int, split: str) -> tupl
         found = data.frames(trajectory, 0, data.num_frames(trajectory))
         return found.fields, found.domain
     if isinstance(data, (np.ndarray, Tensor)):
-        data = ArrayWindows([data], model.domain, context=1)
+        array = cast("np.ndarray[Any, Any] | Tensor", data)
+        data = ArrayWindows([array], model.domain, context=1)
     if not isinstance(data, ArrayWindows):
         raise DataError(
             f"data is a {type(data).__name__}; expected a Well folder, a dataset of windows, or a "
