@@ -38,6 +38,7 @@ from overtone.version import __version__
 if TYPE_CHECKING:
     from overtone import data
     from overtone.evaluate import evaluate
+    from overtone.export import export
     from overtone.report.figures.rollout import plot_rollout
     from overtone.train import recipes
     from overtone.train.fit import fit
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 LATER = {
     "data": ("overtone.data", ""),
     "evaluate": ("overtone.evaluate", ""),  # a module that can be called, see there
+    "export": ("overtone.export", ""),  # likewise
     "fit": ("overtone.train.fit", "fit"),
     "plot_rollout": ("overtone.report.figures.rollout", "plot_rollout"),
     "recipes": ("overtone.train.recipes", ""),
@@ -96,6 +98,7 @@ __all__ = [
     "build",
     "data",
     "evaluate",
+    "export",
     "fit",
     "flexify",
     "load",

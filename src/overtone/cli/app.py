@@ -17,6 +17,7 @@ import typer
 from overtone.cli.data import app as data_app
 from overtone.cli.diagnose import diagnose
 from overtone.cli.evaluate import evaluate, report, rollout, theory
+from overtone.cli.export import export
 from overtone.cli.train import train
 from overtone.errors import INTERRUPTED, ConfigError, OvertoneError, refusal
 from overtone.guard.folders import claim
@@ -35,7 +36,7 @@ app = typer.Typer(
 app.add_typer(data_app)
 for group in (app, data_app):
     group.rich_markup_mode = None  # in a help text, overtone[slurm] is a name and no markup
-for command in (train, evaluate, report, rollout, diagnose, theory):
+for command in (train, evaluate, report, rollout, diagnose, theory, export):
     app.command()(command)
 
 
