@@ -1,10 +1,10 @@
 """The three formats of a program: how each is written, and loaded again to be tried.
 
-| format | file            | runs in                                    | tied to                      |
-|--------|-----------------|--------------------------------------------|------------------------------|
-| `onnx` | `NAME.onnx`     | ONNX Runtime: Python, C, C++, C#, Java, JS | nothing                      |
-| `pt2`  | `NAME.pt2`      | torch, in Python                           | this torch or a newer one    |
-| `aoti` | `NAME.aoti.pt2` | libtorch: Python and C++                   | this torch, system and chip  |
+| format | file            | runs in                             | tied to                    |
+|--------|-----------------|-------------------------------------|----------------------------|
+| `onnx` | `NAME.onnx`     | ONNX Runtime: Python, C, C++, C#, … | nothing                    |
+| `pt2`  | `NAME.pt2`      | torch, in Python                    | this torch or a newer one  |
+| `aoti` | `NAME.aoti.pt2` | libtorch: Python and C++            | this torch, system, chip   |
 
 `pt2` is `torch.export`'s own format, `aoti` the machine code that AOTInductor makes of it.
 """
@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.export import ExportedProgram
 
 from overtone.errors import ExportError, require_one_of
-from overtone.export.rewriting import REWRITTEN
+from overtone.export.rewriting import translations
 
 OPSET = 20
 """Version of ONNX's operators: the first with Gelu and with Fourier transforms along any axis."""
@@ -64,14 +64,17 @@ def _load_pt2(path: Path) -> Call:
 def _write_onnx(program: ExportedProgram, path: Path) -> None:
     given = INPUTS[: len(program.graph_signature.user_inputs)]
     written = torch.onnx.export(
-        program.run_decompositions(REWRITTEN),
+        program,
         dynamo=True,
         opset_version=OPSET,
+        custom_translation_table=translations(),
         input_names=given,
         output_names=(OUTPUT,),
         verbose=False,
     )
     assert written is not None
+    for node in written.model.graph.all_nodes():
+        node.metadata_props.clear()  # the same of torch's graph once more, twice the size
     written.save(path)
 
 

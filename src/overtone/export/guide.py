@@ -80,10 +80,10 @@ def readme(
     for kind in formats:
         first = next(program for program in programs if program.format == kind)
         text = text.replace(f"@{kind}@", first.file)
-        sizes = (first.patch,) if isinstance(first.patch, int) else first.patch
-        text = text.replace("@SCHEDULE@", "x".join(map(str, sizes)))
-    shifts = any(moved_axes(model, domain))
-    return text.replace("@SHIFT@", f", torch.tensor({[0] * domain.ndim})" if shifts else "")
+    cycle = "-".join(dict.fromkeys(map(_size, programs)))
+    moved = moved_axes(model, domain)
+    text = text.replace("@SCHEDULE@", f"{cycle}+shift" if all(moved) else cycle)
+    return text.replace("@SHIFT@", f", torch.tensor({[0] * domain.ndim})" if any(moved) else "")
 
 
 def _table(programs: Sequence[Exported]) -> str:

@@ -93,7 +93,10 @@ def trace(
         given, shapes = (window, torch.zeros(domain.ndim, dtype=torch.int64)), [*shapes, None]
     with torch.no_grad(), as_they_are():
         step(*given)  # leaves the constants behind
-        return torch.export.export(step, given, dynamic_shapes=tuple(shapes))
+        program = torch.export.export(step, given, dynamic_shapes=tuple(shapes))
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)  # it names folders of this machine
+    return program
 
 
 def waves(domain: Domain, frames: int, *, samples: int, seed: int = 0) -> Window:

@@ -15,79 +15,84 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
-
-aten: Any = torch.ops.aten
 
 SHORT = 64
 """Most numbers that are added up one by one."""
 
 
-def _mean(x: Tensor, dim: Sequence[int] | None, keepdim: bool = False, **kind: Any) -> Tensor:
-    return _in_steps(aten.mean.dim, x, dim, keepdim, kind)
+def translations() -> dict[Any, Callable[..., Any]]:
+    """Operation of torch -> what writes it for ONNX."""
+    from onnxscript import opset20 as op
 
+    def mean(x: Any, dim: Sequence[int] = (), keepdim: bool = False, dtype: Any = None) -> Any:
+        return _in_steps(op, op.ReduceMean, x, dim, keepdim)
 
-def _sum(x: Tensor, dim: Sequence[int] | None, keepdim: bool = False, **kind: Any) -> Tensor:
-    return _in_steps(aten.sum.dim_IntList, x, dim, keepdim, kind)
+    def total(x: Any, dim: Sequence[int] = (), keepdim: bool = False, dtype: Any = None) -> Any:
+        return _in_steps(op, op.ReduceSum, x, dim, keepdim)
+
+    def norm(
+        x: Any,
+        ord: float = 2.0,
+        dim: Sequence[int] = (),
+        keepdim: bool = False,
+        dtype: Any = None,
+    ) -> Any:
+        if ord != 2.0:
+            raise NotImplementedError(f"a norm of order {ord}")
+        squares = op.Mul(x, x)
+        squares.shape = x.shape
+        return op.Sqrt(_in_steps(op, op.ReduceSum, squares, dim, keepdim))
+
+    def frexp(x: Any) -> Any:
+        two = op.Constant(value_float=2.0)
+        exponent = op.Floor(op.Div(op.Log(x), op.Constant(value_float=math.log(2))))
+        # Not by the next power at once, which the largest numbers don't have.
+        share = op.Div(op.Div(x, op.Pow(two, exponent)), two)
+        return share, op.Cast(op.Add(exponent, op.Constant(value_float=1.0)), to=6)
+
+    aten, prims = torch.ops.aten, torch.ops.prims
+    return {
+        aten.mean.dim: mean,
+        aten.sum.dim_IntList: total,
+        aten.linalg_vector_norm.default: norm,
+        aten.frexp.Tensor: frexp,
+        prims.frexp.default: frexp,
+    }
 
 
 def _in_steps(
-    reduce: Callable[..., Tensor],
-    x: Tensor,
-    dim: Sequence[int] | None,
-    keepdim: bool,
-    kind: dict[str, Any],
-) -> Tensor:
-    """A mean or sum over some axes, over one short axis after another.
+    op: Any, reduce: Callable[..., Any], x: Any, dim: Sequence[int] | None, keepdim: bool
+) -> Any:
+    """A mean or sum over some axes, over one short axis after another, the last one first.
 
     Args:
-        reduce: the operation; what it is called with here is short and stays as it is.
-        x: any tensor.
-        dim, keepdim, kind: its arguments.
+        op: ONNX's operators.
+        reduce: the one to reduce with.
+        x: a value of the graph that knows its shape.
+        dim, keepdim: as in torch.
     """
-    axes = sorted(d % x.dim() for d in (range(x.dim()) if not dim else dim))
-    factors = [_factor(x.shape[axis]) for axis in axes]
-    if len(axes) == 1 and factors == [1]:
-        return NotImplemented
-    for axis, factor in zip(axes[::-1], factors[::-1], strict=True):
-        if factor > 1:
-            parts = x.reshape(*x.shape[:axis], -1, factor, *x.shape[axis + 1 :])
-            x = reduce(parts, [axis + 1], False, **kind)
-        x = reduce(x, [axis], keepdim, **kind)
+
+    def numbers(values: Sequence[int]) -> Any:
+        return op.Constant(value_ints=[*values])
+
+    sizes = list(x.shape)
+    axes = sorted((d % len(sizes) for d in (dim or range(len(sizes)))), reverse=True)
+    for axis in axes:
+        parts = split(sizes[axis])
+        behind = sizes[axis + 1 :]
+        if len(parts) > 1 and all(isinstance(size, int) for size in behind):
+            # 0 is the size that it has, which may be free.
+            x = op.Reshape(x, numbers([*[0] * axis, *parts, *behind]))
+            for part in range(len(parts) - 1, 0, -1):
+                x = reduce(x, numbers([axis + part]), keepdims=0)
+        x = reduce(x, numbers([axis]), keepdims=int(keepdim))
+        sizes[axis : axis + 1] = [1] if keepdim else []
     return x
 
 
-def _factor(length: Any) -> int:
-    """The largest short divisor of a long axis; 1 for one that is short, prime or free."""
+def split(length: Any) -> list[int]:
+    """Short factors of an axis; the first is what is left, and long if there is no way."""
     if not isinstance(length, int) or length <= SHORT:
-        return 1
-    return max(size for size in range(1, SHORT + 1) if length % size == 0)
-
-
-def _norm(
-    x: Tensor,
-    ord: float = 2,
-    dim: Sequence[int] | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    if ord != 2 or dtype is not None or dim is None:
-        return NotImplemented
-    return (x * x).sum(dim=[*dim], keepdim=keepdim).sqrt()
-
-
-def _frexp(x: Tensor) -> tuple[Tensor, Tensor]:
-    exponent = (x.log() / math.log(2)).floor()
-    # Not by the next power at once, which the largest numbers don't have.
-    return x / torch.pow(2.0, exponent) / 2, (exponent + 1).to(torch.int32)
-
-
-REWRITTEN: dict[Any, Callable[..., Any]] = {
-    aten.mean.dim: _mean,
-    aten.sum.dim_IntList: _sum,
-    aten.linalg_vector_norm.default: _norm,
-    aten.frexp.Tensor: _frexp,
-    torch.ops.prims.frexp.default: _frexp,
-}
-"""Operation -> the same by others; what returns `NotImplemented` stays."""
+        return [length]
+    factor = max(size for size in range(1, SHORT + 1) if length % size == 0)
+    return [*split(length // factor), factor] if factor > 1 else [length]
