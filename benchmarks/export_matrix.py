@@ -8,14 +8,15 @@ another shift at every step. Run it with
 
     python benchmarks/export_matrix.py [NAME ...] [--out results/export_matrix.json]
 
-Names, or beginnings of names such as `vit-2d`, choose some; those are not written unless `--out` is
-given. `docs/reference/export.md` has the table.
+Names, or beginnings of names such as `vit-2d`, choose some. Rows of earlier runs are kept,
+and taken anew if they are asked for by name. `docs/reference/export.md` has the table.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -166,18 +167,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--formats", default="onnx,pt2")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("results/export_matrix.json"))
     given = parser.parse_args()
     torch.set_num_threads(1)
-    out = given.out or (None if given.names else Path("results/export_matrix.json"))
-    rows = []
+    rows = {}
+    if given.out.is_file():
+        rows = {row["name"]: row for row in json.loads(given.out.read_text())["cases"]}
     for case in chosen(given.names):
-        rows.append({**vars(case), **measure(case, given.formats.split(","))})
-        print(case.name, rows[-1], flush=True)
-        content = {"steps": STEPS, "cases": rows, "machine": machine()}
-        if out is not None:
-            with replacing(out) as scratch:
-                scratch.write_text(json.dumps(content, indent=1) + "\n")
+        if case.name in rows and not given.names:
+            continue
+        began = time.process_time()
+        found = measure(case, given.formats.split(","))
+        seconds = round(time.process_time() - began, 1)
+        rows[case.name] = {"name": case.name, **vars(case), **found, "cpu_seconds": seconds}
+        print(rows[case.name], flush=True)
+        order = [rows[known.name] for known in CASES if known.name in rows]
+        content = {"steps": STEPS, "cases": order, "machine": machine()}
+        with replacing(given.out) as scratch:
+            scratch.write_text(json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -53,10 +53,11 @@ def test_a_grid_that_can_not_move_is_said_or_held(small_model, player, window):
     assert np.abs(held - own).max() < 1e-4
 
 
-def test_huge_shifts_are_those_modulo_the_axis(player, window):
+def test_shifts_are_meant_modulo_the_patch(player, window):
     array = window.fields.numpy()
-    moved = player.step(array, 8, (10**12 + 3, 0))
-    assert np.array_equal(moved, player.step(array, 8, ((10**12 + 3) % 16, 0)))
+    for shift in (10**12 + 3, -5):
+        moved = player.step(array, 8, (shift, 0))
+        assert np.array_equal(moved, player.step(array, 8, (shift % 8, 0)))
 
 
 @pytest.mark.parametrize(

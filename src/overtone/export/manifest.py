@@ -4,13 +4,14 @@
 |---|---|
 | `format` | `overtone-export-1` |
 | `model` | name, kind and configuration of the model, SHA-256 of its weights if it was a folder |
-| `domain` | grid, extent, boundaries, fields in their order, `dt` |
+| `domain` | grid, extent, boundaries, fields in their order, dt |
 | `units` | unit of each field where it was given, or null |
 | `context` | frames of a window |
 | `patched` | whether there are patches; if not, one program serves all |
 | `shift` | for each axis, whether programs take shifts along it |
-| `inputs`, `output` | names, types and shapes of the programs' tensors; `batch` is free |
-| `programs` | for each: `patch`, `format`, `file`, `difference` from the model, `tolerance` |
+| `inputs`, `output` | names, types and shapes of the programs' tensors; "batch" is free |
+| `max_batch` | most samples of a call |
+| `programs` | for each: patch, format, file, difference from the model, tolerance |
 | `verified` | what the difference is measured with: batches, steps and window |
 | `files` | SHA-256 of every other file of the folder |
 | `made_with` | versions, system, processor |

@@ -81,9 +81,7 @@ class Player:
         if self.manifest["patched"]:
             self._require_shift(sizes, shifts)
         if any(self.manifest["shift"]):
-            # Whole domains are taken off, so that the sum with a cell's number has room.
-            cells = [s % n for s, n in zip(shifts, self.shape, strict=True)]
-            inputs["shift"] = np.array(cells, dtype=np.int64)
+            inputs["shift"] = np.array(shifts, dtype=np.int64)
         (frame,) = self._session(sizes).run(["frame"], inputs)
         return frame
 

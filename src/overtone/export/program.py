@@ -49,6 +49,8 @@ class Step(nn.Module):
         self.model, self.domain = model, domain
         self.grid: PatchGrid = model.lay(domain, patch, 0, allow_untrained)
         self.moved = moved_axes(model, domain)
+        self.period: Tensor
+        self.register_buffer("period", torch.tensor(self.grid.patch), persistent=False)
 
     def forward(self, window: Tensor, shift: Tensor | None = None) -> Tensor:
         """The next frame, `(B, C, *space)`.
@@ -57,10 +59,11 @@ class Step(nn.Module):
             window: `(B, T, C, *space)`.
             shift: cells, `(axes,)` int64; left out where no axis moves.
         """
-        if shift is not None:
-            window = self._roll(window, shift)
-        frame = self.model.next_frame(Window(window, self.domain), self.grid)
-        return frame if shift is None else self._roll(frame, -shift)
+        if shift is None:
+            return self.model.next_frame(Window(window, self.domain), self.grid)
+        start = shift % self.period  # by a whole patch is not at all, see `PatchGrid`
+        frame = self.model.next_frame(Window(self._roll(window, start), self.domain), self.grid)
+        return self._roll(frame, -start)
 
     def _roll(self, fields: Tensor, shift: Tensor) -> Tensor:
         """Bring cell `shift` of every axis that moves to its beginning."""

@@ -45,7 +45,13 @@ class Program:
         """The next frame; the patch is the program's own, whatever is asked for."""
         shifts = [shift] * window.domain.ndim if isinstance(shift, int) else [*shift]
         given = torch.tensor(shifts) if any(self.moved) else None
-        return self.call(window.fields.contiguous(), given)
+        frame = self.call(window.fields.contiguous(), given)
+        if frame.shape != window.fields[:, 0].shape:
+            raise ExportError(
+                f"the program gives frames {tuple(frame.shape)} of a window "
+                f"{tuple(window.fields.shape)}"
+            )
+        return frame
 
 
 def difference(
@@ -72,10 +78,6 @@ def difference(
     unit, largest = _unit(window), 0.0
     theirs = rollout(model, window, **how, allow_untrained=allow_untrained)
     for frame, own in zip(rollout(program, window, **how), theirs, strict=True):
-        if frame.shape != own.shape:
-            raise ExportError(
-                f"the program gives frames {tuple(frame.shape)}, the model {tuple(own.shape)}"
-            )
         # NaN on both sides is no agreement: it would be larger than any tolerance.
         found = ((frame - own).abs().flatten(2).amax(dim=2) / unit).max()
         largest = max(largest, float(found.nan_to_num(torch.inf)))

@@ -1,0 +1,24 @@
+"""`manifest.json` holds what its table of keys says."""
+
+import json
+import re
+
+from overtone.export import manifest
+
+
+def test_the_keys_are_those_that_are_documented(exported):
+    content = json.loads((exported / "manifest.json").read_text())
+    rows = re.findall(r"^\| (`.*?`) \|", manifest.__doc__, flags=re.M)
+    documented = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert {*content} == documented
+
+
+def test_shapes_are_those_of_the_programs(exported):
+    import onnxruntime
+
+    content = json.loads((exported / "manifest.json").read_text())
+    session = onnxruntime.InferenceSession(exported / content["programs"][0]["file"])
+    found = [(value.name, value.shape) for value in session.get_inputs()]
+    assert found == [(entry["name"], entry["shape"]) for entry in content["inputs"]]
+    (output,) = session.get_outputs()
+    assert (output.name, output.shape) == (content["output"]["name"], content["output"]["shape"])
