@@ -1,5 +1,7 @@
 """Formats: what is missing is said; every kind of model comes out as itself."""
 
+import itertools
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,6 +16,7 @@ from overtone.errors import ExportError
 from overtone.export import formats
 from overtone.export.program import waves
 
+ROOT = Path(__file__).parents[2]
 REFUSED = ("coarse_solver",)
 """What no format can hold: a solver is no graph."""
 
@@ -71,6 +74,43 @@ def test_warnings_of_the_exporters_are_kept_from_users(recwarn):
         warnings.warn("not for users", stacklevel=1)
     assert not recwarn.list
     assert logging.getLogger("torch.onnx").level == level
+
+
+def rows_of(page, first_cell):
+    """Cells of the table whose header begins with a cell."""
+    lines = (ROOT / page).read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first_cell} |"))
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def results(name):
+    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+
+
+def test_the_matrix_in_the_docs_is_that_measured():
+    measured = results("export_matrix")["cases"]
+    rows = [
+        [case["model"], str(case["axes"]), case["sides"], case["tokenizer"], case["time"],
+         *(case[kind] if isinstance(case[kind], str) else f"{case[kind]:.0e}"
+           for kind in ("onnx", "pt2"))]
+        for case in measured
+    ]  # fmt: skip
+    assert rows_of("docs/reference/export.md", "model") == rows
+    for case in measured:
+        for kind in ("onnx", "pt2"):
+            refused = isinstance(case[kind], str)
+            assert refused == (case["model"] in REFUSED)
+            assert refused or case[kind] < formats.FORMATS[kind].tolerance
+
+
+def test_speed_in_the_docs_is_that_measured():
+    rows = [
+        [run["way"], str(run["patch"]), f"{1000 * run['cpu_seconds']:.1f} ms",
+         f"{run['making']:.0f} s"]
+        for run in results("export")["runs"]
+    ]  # fmt: skip
+    assert rows_of("docs/tutorials/export.md", "way") == rows
 
 
 @pytest.fixture(scope="module")

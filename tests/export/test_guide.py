@@ -30,8 +30,7 @@ def test_no_place_is_left_open(make_domain, make_model, sides):
     for content in (text, *files.values()):
         assert not re.search(r"@[A-Za-z_]+@", content)
     takes = sides != "wall"
-    assert ("inputs.push_back(shift)" in files["rollout.cpp"]) is True
-    assert (f"if ({str(takes).lower()})") in files["rollout.cpp"]
+    assert f"if ({str(takes).lower()}) inputs.push_back(shift)" in files["rollout.cpp"]
     assert f"inputs, {2 if takes else 1}, output_names" in files["rollout.c"]
     assert "{1, CONTEXT, FIELDS, 8, 10, 12}" in files["rollout.c"]
     assert "CELLS = 960" in files["rollout.c"]

@@ -2,8 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 
 from overtone.export import manifest
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_keys_are_those_that_are_documented(exported):
@@ -22,3 +25,9 @@ def test_shapes_are_those_of_the_programs(exported):
     assert found == [(entry["name"], entry["shape"]) for entry in content["inputs"]]
     (output,) = session.get_outputs()
     assert (output.name, output.shape) == (content["output"]["name"], content["output"]["shape"])
+
+
+def test_the_page_has_the_same_table():
+    page = (ROOT / "docs" / "reference" / "export.md").read_text()
+    rows = [line for line in manifest.__doc__.splitlines() if line.startswith("|")]
+    assert "\n".join(rows) in page

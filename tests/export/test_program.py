@@ -51,4 +51,5 @@ def test_a_program_holds_tables_and_no_paths(make_domain, make_model):
     assert not any("stack_trace" in node.meta for node in program.graph.nodes)
     window = waves(model.domain, 3, samples=5)
     with torch.no_grad():
-        assert torch.equal(program.module()(window.fields), model(window, 8))
+        found, own = program.module()(window.fields), model(window, 8)
+    assert torch.allclose(found, own, rtol=0, atol=1e-5)

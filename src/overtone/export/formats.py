@@ -81,7 +81,9 @@ def _write_onnx(program: ExportedProgram, path: Path) -> None:
 def _load_onnx(path: Path) -> Call:
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
     def call(window: Tensor, shift: Tensor | None) -> Tensor:
         given = {"window": window.numpy()} | ({} if shift is None else {"shift": shift.numpy()})
