@@ -18,6 +18,7 @@ from overtone.cli.calibrate import calibrate
 from overtone.cli.data import app as data_app
 from overtone.cli.diagnose import diagnose
 from overtone.cli.evaluate import evaluate, rollout, theory
+from overtone.cli.export import export
 from overtone.cli.plan import plan
 from overtone.cli.report import report
 from overtone.cli.share import push
@@ -41,7 +42,7 @@ app.add_typer(data_app)
 for group in (app, data_app):
     group.rich_markup_mode = None  # in a help text, overtone[slurm] is a name and no markup
 for command in (
-    train, calibrate, evaluate, report, rollout, plan, diagnose, theory, view, push
+    train, calibrate, evaluate, report, rollout, plan, diagnose, theory, view, export, push
 ):  # fmt: skip
     app.command()(command)
 
