@@ -11,9 +11,7 @@ from rich.console import Console
 import overtone as ot
 from overtone.domain import Domain
 from overtone.report import run as pages
-from overtone.report.figures.cost import training_cost
 from overtone.report.run import write_run_report
-from overtone.report.style import NothingToDraw
 from overtone.train import follow
 from overtone.train.journal import METRICS
 from overtone.train.recipes import recipe
@@ -98,20 +96,6 @@ def test_a_run_without_numbers_has_a_page_all_the_same(run):
     text = write_run_report(run).read_text()
     assert "no updates yet" in text
     assert "<figure" not in text
-
-
-def test_scores_stand_at_their_minutes(run):
-    left, right, waiting = training_cost(run).axes
-    lines = {line.get_gid(): line for line in left.get_lines()}
-    assert list(lines["score"].get_xdata()) == [1, 2, 3, 4]
-    assert list(lines["score"].get_ydata()) == [0.5, 0.3, 0.2, 0.25]
-    assert (lines["best"].get_xdata()[0], lines["best"].get_ydata()[0]) == (3, 0.2)
-    assert "minutes" in left.get_xlabel()
-    assert list(right.get_lines()[0].get_ydata()) == [5.0] * 4
-    assert list(waiting.get_lines()[0].get_ydata()) == [25.0] * 4
-    (run / METRICS).write_text("")
-    with pytest.raises(NothingToDraw):
-        training_cost(run)
 
 
 def test_info_draws_it(run, overtone):
