@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from overtone.data import WellFolder
-from overtone.domain import Window
+from overtone.domain import Window, per_axis
 from overtone.errors import ConfigError, OvertoneError, suggest
 from overtone.evaluate.results import storable
 from overtone.evaluate.run import one_core
@@ -353,7 +353,8 @@ class Bench:
             spent = torch.tensor([[made.tokens for made in record] for record in frames.records])
             by_step += spent.double().mean(dim=0) * share
             if told[0] is not None:
-                patches = [[made.choice.patch[0] for made in record] for record in frames.records]
+                patches = [[per_axis(made.choice.patch, window.domain.ndim, "patch")[0] for made in record]
+                           for record in frames.records]  # fmt: skip
                 drawn = _example(str(rule), part, told, patches)
                 if what not in example or drawn["changes"] > example[what]["changes"]:
                     example[what] = drawn
