@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from overtone.cli.evaluate import Coarsen, Device, Split, Stride, Untrained, _load
+from overtone.cli.evaluate import Coarsen, Device, Split, Stride, Untrained, load_models
 from overtone.errors import DataError, require_one_of
 from overtone.guard.limits import require_writable_file
 from overtone.progress import Terminal, one_bar
@@ -123,7 +123,7 @@ def _stage(
     if data is None:
         data, generated = _generated(texts, console)
         how["split"] = "test"
-    candidates, reading = _load(texts, data, **how)
+    candidates, reading = load_models(texts, data, **how)
     longest = max(candidate.model.context for candidate in candidates)
     if start is None:
         start = max(0, generated - longest) if generated else 0
