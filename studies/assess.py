@@ -57,8 +57,8 @@ EACH = 4
 NOISE = (0.02, 0.1)
 """Noise on the input, in standard deviations of each field."""
 SHARES = (0.2, 0.5, 0.8)
-"""Where tolerances lie, in logarithms, from 0.7 times the usual error of the best patch to 1.6 times
-that of the worst."""
+"""Where tolerances lie, in logarithms, from 0.7 times the usual error of the best patch to 1.6
+times that of the worst."""
 
 
 @dataclass(frozen=True)
