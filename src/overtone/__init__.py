@@ -18,7 +18,7 @@ from overtone.flexify import FlexibleStepper, flexify, patch
 from overtone.models.architecture import Architecture
 from overtone.models.emulator import Emulator, build
 from overtone.models.storage import load_model as load
-from overtone.rollout import Stepper, rollout
+from overtone.rollout import Adaptive, Controller, ErrorEstimate, Stepper, parse_rule, rollout
 from overtone.schedules import (
     Bursts,
     Choice,
@@ -37,17 +37,23 @@ from overtone.version import __version__
 
 if TYPE_CHECKING:
     from overtone import data
+    from overtone.assess import assess
+    from overtone.assess.plan import plan
     from overtone.evaluate import evaluate
     from overtone.export import export
     from overtone.report.figures.rollout import plot_rollout
+    from overtone.rollout.calibrate import calibrate
     from overtone.train import recipes
     from overtone.train.fit import fit
 
 LATER = {
+    "assess": ("overtone.assess", ""),  # a module that can be called, see there
+    "calibrate": ("overtone.rollout.calibrate", "calibrate"),
     "data": ("overtone.data", ""),
     "evaluate": ("overtone.evaluate", ""),  # a module that can be called, see there
     "export": ("overtone.export", ""),  # likewise
     "fit": ("overtone.train.fit", "fit"),
+    "plan": ("overtone.assess.plan", "plan"),
     "plot_rollout": ("overtone.report.figures.rollout", "plot_rollout"),
     "recipes": ("overtone.train.recipes", ""),
 }
@@ -68,6 +74,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Adaptive",
     "Architecture",
     "Baseline",
     "Boundary",
@@ -75,12 +82,14 @@ __all__ = [
     "CheckpointError",
     "Choice",
     "Constant",
+    "Controller",
     "Cycle",
     "DataError",
     "Domain",
     "DomainError",
     "Dwell",
     "Emulator",
+    "ErrorEstimate",
     "Explicit",
     "FlexibleStepper",
     "OvertoneError",
@@ -94,16 +103,20 @@ __all__ = [
     "Warmup",
     "Window",
     "__version__",
+    "assess",
     "baseline",
     "build",
+    "calibrate",
     "data",
     "evaluate",
     "export",
     "fit",
     "flexify",
     "load",
+    "parse_rule",
     "parse_schedule",
     "patch",
+    "plan",
     "plot_rollout",
     "recipes",
     "rollout",

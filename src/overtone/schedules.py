@@ -17,6 +17,7 @@ results file and a figure's legend all say the same thing:
 | `Shifted(s, kind="stratified", seed=0)`   | `s+shift`                  |
 | `Shifted(s, kind="random", seed=7)`       | `s+shift:random:7`         |
 | `Shifted(s, offsets=[(3, 5), (0, 8)])`    | `s+shift:at:3x5-0x8`       |
+| what `overtone plan` chose, from its file | `plan:FILE`                |
 
 A patch with one int for each axis is written `4x8`.
 
@@ -27,11 +28,13 @@ schedule families; shifts are our own addition.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from threading import RLock
 
 from overtone.domain import MAX_AXES, Domain, entries, is_int, per_axis
@@ -51,6 +54,11 @@ MAX_STEPS = 100_000
 rollout asks for one step after the other, and may be longer."""
 MAX_LISTED = 4096
 """Largest patch whose offsets are listed and sorted."""
+PLAN = "plan:"
+"""What stands before the name of a plan's file."""
+PLAN_FORMAT = "overtone-plan-1"
+MAX_PLAN_BYTES = 64_000_000
+"""Largest plan that is read."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +109,7 @@ class Constant(Schedule):
         return Choice(self.patch)
 
     def __str__(self) -> str:
-        return _write(self.patch)
+        return write_patch(self.patch)
 
 
 @dataclass(frozen=True, init=False)
@@ -117,7 +125,7 @@ class Cycle(Schedule):
         return Choice(self.patches[step % len(self.patches)])
 
     def __str__(self) -> str:
-        return _join(self.patches)
+        return write_patches(self.patches)
 
 
 @dataclass(frozen=True)
@@ -134,7 +142,7 @@ class Dwell(Schedule):
         return Choice(self.patches[step // self.each % len(self.patches)])
 
     def __str__(self) -> str:
-        return f"dwell:{_join(self.patches)}:{self.each}"
+        return f"dwell:{write_patches(self.patches)}:{self.each}"
 
 
 @dataclass(frozen=True)
@@ -151,7 +159,7 @@ class Warmup(Schedule):
         return Choice(self.patches[step] if step < len(self.patches) else self.then)
 
     def __str__(self) -> str:
-        return f"warmup:{_join(self.patches)}:{_write(self.then)}"
+        return f"warmup:{write_patches(self.patches)}:{write_patch(self.then)}"
 
     def reverse(self, steps: int) -> ReverseWarmup:
         """This schedule's first `steps` steps, backwards."""
@@ -181,7 +189,7 @@ class ReverseWarmup(Schedule):
         return Choice(self.first if late < 0 else self.patches[min(late, len(self.patches) - 1)])
 
     def __str__(self) -> str:
-        return f"reverse:{_write(self.first)}:{_join(self.patches)}:{self.steps}"
+        return f"reverse:{write_patch(self.first)}:{write_patches(self.patches)}:{self.steps}"
 
 
 @dataclass(frozen=True)
@@ -200,7 +208,7 @@ class Bursts(Schedule):
         return Choice(self.fine if (step + 1) % self.every == 0 else self.coarse)
 
     def __str__(self) -> str:
-        return f"bursts:{_write(self.coarse)}:{_write(self.fine)}:{self.every}"
+        return f"bursts:{write_patch(self.coarse)}:{write_patch(self.fine)}:{self.every}"
 
 
 @dataclass(frozen=True)
@@ -217,7 +225,7 @@ class RandomChoice(Schedule):
         return Choice(self.patches[_draw(len(self.patches), "patch", self.seed, step)])
 
     def __str__(self) -> str:
-        return f"random:{_join(self.patches)}:{self.seed}"
+        return f"random:{write_patches(self.patches)}:{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -238,7 +246,7 @@ class Explicit(Schedule):
         return Choice(self.patches[step])
 
     def __str__(self) -> str:
-        return f"explicit:{_join(self.patches)}"
+        return f"explicit:{write_patches(self.patches)}"
 
 
 class _Uses:
@@ -309,15 +317,25 @@ class Shifted(Schedule):
 
     def __call__(self, step: int) -> Choice:
         patch = self.schedule(step).patch
+        return Choice(patch, self.offset(patch, step, self._uses.before))
+
+    def offset(self, patch: Patch, step: int, uses: Callable[[int], int]) -> tuple[int, ...]:
+        """How far the grid of a patch is moved at a step, whoever chose the patch.
+
+        Args:
+            patch: of the step.
+            step: counted from 0.
+            uses: tells how often that patch was used before a step.
+        """
         if self.offsets:
-            return Choice(patch, self.offsets[step % len(self.offsets)])
+            return self.offsets[step % len(self.offsets)]
         sizes = (patch,) * MAX_AXES if isinstance(patch, int) else patch
         if self.kind == "random":
             shift = [_draw(size, "shift", self.seed, step, axis) for axis, size in enumerate(sizes)]
         else:
-            use = self._uses.before(step)
+            use = uses(step)
             shift = [self._stratified(use, axis, size) for axis, size in enumerate(sizes)]
-        return Choice(patch, tuple(shift))
+        return tuple(shift)
 
     def _stratified(self, use: int, axis: int, size: int) -> int:
         """The offset of a patch of this size that was used so often before."""
@@ -328,10 +346,52 @@ class Shifted(Schedule):
 
     def __str__(self) -> str:
         if self.offsets:
-            return f"{self.schedule}+shift:at:{_join(self.offsets)}"
+            return f"{self.schedule}+shift:at:{write_patches(self.offsets)}"
         if self.kind == "stratified" and self.seed == 0:
             return f"{self.schedule}+shift"
         return f"{self.schedule}+shift:{self.kind}:{self.seed}"
+
+
+@dataclass(frozen=True)
+class Planned(Schedule):
+    """A schedule that was chosen for one model on one grid, as `plan:FILE` reads it.
+
+    It chooses, and is written, as the schedule that was chosen. `rollout` follows it with that
+    model alone, and on that grid.
+
+    Attributes:
+        schedule: what was chosen.
+        model: fingerprint of the model, see `overtone.models.storage.fingerprint`.
+        domain: what it was chosen on.
+        source: the file, for messages.
+    """
+
+    schedule: Schedule
+    model: str
+    domain: Domain
+    source: str
+
+    def __call__(self, step: int) -> Choice:
+        return self.schedule(step)
+
+    def __str__(self) -> str:
+        return str(self.schedule)
+
+    def objection(self, model: str, domain: Domain) -> str | None:
+        """Why it can't be followed by a model of some fingerprint on a domain; None if it can."""
+        again = "make a plan for this one with `overtone plan`"
+        if model != self.model:
+            return (
+                f"the plan '{shown(self.source)}' was made for another model (its weights begin "
+                f"with {shown(self.model[:8])}, this one's with {model[:8]}); {again}"
+            )
+        if domain.shape != self.domain.shape or not self.domain.steps_by(domain.dt):
+            own = f"{self.domain.shape} cells and dt {self.domain.dt:g}"
+            return (
+                f"the plan '{shown(self.source)}' was made for a grid of {own}, this one has "
+                f"{domain.shape} and dt {domain.dt:g}; {again}"
+            )
+        return None
 
 
 def parse_schedule(text: str | int | Schedule) -> Schedule:
@@ -350,6 +410,8 @@ def parse_schedule(text: str | int | Schedule) -> Schedule:
     given = f"schedule '{shown(text if len(text) <= 60 else text[:60] + '…')}'"
     if len(text) > MAX_TEXT:
         raise PatchError(f"{given} has {len(text)} characters; expected at most {MAX_TEXT}")
+    if text.strip().startswith(PLAN):
+        return _read_plan(text.strip().removeprefix(PLAN))
     try:
         body, shift, rest = text.strip().partition("+shift")
         schedule = _parse_patches(body)
@@ -360,17 +422,66 @@ def parse_schedule(text: str | int | Schedule) -> Schedule:
         raise PatchError(
             f"{given} can't be read; expected forms such as 16, 4-8-16, "
             "dwell:4-8-16:2, warmup:4-4-8-8:16, reverse:16:8-8-4-4:10, bursts:16:4:5, "
-            "random:4-8-16:0, explicit:4-8-16, each with +shift or +shift:random:0 behind it"
+            "random:4-8-16:0, explicit:4-8-16, each with +shift or +shift:random:0 behind it, or "
+            "plan:FILE (what decides as it goes, such as adaptive:0.02, is read where a rollout is "
+            "made)"
         ) from None
 
 
+def _read_plan(path: str) -> Planned:
+    """The schedule of a plan's file; all else that is in it is read by `overtone.assess.plan`."""
+    try:
+        with Path(path).open("rb") as file:
+            text = file.read(MAX_PLAN_BYTES + 1)
+        if len(text) > MAX_PLAN_BYTES:
+            raise ValueError(f"it has more than {MAX_PLAN_BYTES} bytes")
+        content = json.loads(text)
+        if content["format"] != PLAN_FORMAT:
+            raise ValueError(f"its format is not '{PLAN_FORMAT}'")
+        chosen, model = content["schedule"], content["model"]["fingerprint"]
+        if not isinstance(model, str) or not isinstance(chosen, str) or chosen.startswith(PLAN):
+            raise ValueError("its schedule or its model's fingerprint is no text of that kind")
+        domain = Domain(**content["data"]["domain"])
+        return Planned(parse_schedule(chosen), model, domain, path)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = shown(f"{type(error).__name__}: {error}")[:300]
+        raise PatchError(
+            f"'{shown(path)}' can't be read as a plan of `overtone plan` ({reason}); give the "
+            "JSON file that it wrote, or make the plan again"
+        ) from error
+
+
+def _dwell(patches: str, each: str = "2") -> Schedule:
+    return Dwell(read_patches(patches), int(each))
+
+
+def _warmup(patches: str, then: str) -> Schedule:
+    return Warmup(read_patches(patches), _read(then))
+
+
+def _reverse(first: str, patches: str, steps: str) -> Schedule:
+    return ReverseWarmup(_read(first), read_patches(patches), int(steps))
+
+
+def _bursts(coarse: str, fine: str, every: str) -> Schedule:
+    return Bursts(_read(coarse), _read(fine), int(every))
+
+
+def _random(patches: str, seed: str = "0") -> Schedule:
+    return RandomChoice(read_patches(patches), int(seed))
+
+
+def _explicit(patches: str) -> Schedule:
+    return Explicit(read_patches(patches))
+
+
 _FORMS: dict[str, Callable[..., Schedule]] = {
-    "dwell": lambda patches, each="2": Dwell(_read_all(patches), int(each)),
-    "warmup": lambda patches, then: Warmup(_read_all(patches), _read(then)),
-    "reverse": lambda first, patches, n: ReverseWarmup(_read(first), _read_all(patches), int(n)),
-    "bursts": lambda coarse, fine, every: Bursts(_read(coarse), _read(fine), int(every)),
-    "random": lambda patches, seed="0": RandomChoice(_read_all(patches), int(seed)),
-    "explicit": lambda patches: Explicit(_read_all(patches)),
+    "dwell": _dwell,
+    "warmup": _warmup,
+    "reverse": _reverse,
+    "bursts": _bursts,
+    "random": _random,
+    "explicit": _explicit,
 }
 
 
@@ -378,7 +489,7 @@ def _parse_patches(text: str) -> Schedule:
     name, *arguments = text.split(":")
     if name in _FORMS:
         return _FORMS[name](*arguments)
-    patches = _read_all(text)
+    patches = read_patches(text)
     return Constant(patches[0]) if len(patches) == 1 else Cycle(*patches)
 
 
@@ -398,16 +509,19 @@ def _read(text: str) -> Patch:
     return sizes[0] if len(sizes) == 1 else sizes
 
 
-def _read_all(text: str) -> tuple[Patch, ...]:
+def read_patches(text: str) -> tuple[Patch, ...]:
+    """The patches of a text such as `4-8-16`."""
     return tuple(_read(part) for part in text.split("-"))
 
 
-def _write(patch: Patch) -> str:
+def write_patch(patch: Patch) -> str:
+    """A patch as schedules write it, e.g. `16` or `4x8`."""
     return str(patch) if isinstance(patch, int) else "x".join(map(str, patch))
 
 
-def _join(patches: Iterable[Patch]) -> str:
-    return "-".join(map(_write, patches))
+def write_patches(patches: Iterable[Patch]) -> str:
+    """Some patches as schedules write them, e.g. `4-8-16`."""
+    return "-".join(map(write_patch, patches))
 
 
 def require_countable(steps: int) -> int:

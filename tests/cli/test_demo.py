@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 import torch
@@ -26,7 +27,14 @@ SMALL = {
     "data.generate.settings": {"reynolds": 500.0},
     "data.coarsen": 1,
 }
-FILES = {"report.html", "results.json", "rollout.gif", "rollout.png", "samples.safetensors"}
+FILES = {
+    "report.html",
+    "results.json",
+    "rollout.gif",
+    "rollout.png",
+    "samples.safetensors",
+    "view.html",
+}
 
 
 @pytest.fixture
@@ -70,8 +78,12 @@ def test_the_demo_and_what_it_suggests(overtone, tmp_path):
             assert f"{value:.4f}" in line
         assert str(run.tokens) in line.split()
 
-    # The last line is a command, which works as it stands, and on the very same flows.
-    command = text.strip().splitlines()[-1].partition(": ")[2]
+    # The last line leads to the viewer; the one before it is a command, which works as it stands,
+    # and on the very same flows.
+    *_, line, last = text.strip().splitlines()
+    assert last.endswith(": overtone view")
+    assert str(Path("out/view.html")) in last
+    command = line.partition(": ")[2]
     code, text = overtone(*shlex.split(command)[1:], "--no-report")
     assert code == 0, text
     again = Results.load("evaluation/results.json")

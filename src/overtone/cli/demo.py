@@ -5,11 +5,14 @@ on the spot with the recipe's settings and another seed. The rest is what `overt
 
 OUT/report.html, results.json, samples.safetensors, figures/, rollout.gif    as for any evaluation
 OUT/rollout.png                                                              all in one picture
+OUT/view.html                                                                the rollouts in motion
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import torch
@@ -17,7 +20,7 @@ from rich.console import Console
 
 from overtone.cli.evaluate import evaluate_into
 from overtone.errors import CheckpointError, DataError
-from overtone.evaluate import Candidate, load_candidate
+from overtone.evaluate import Candidate, Reading, load_candidate
 from overtone.evaluate.results import KIND, RESULTS, Results, Samples
 from overtone.guard.folders import claim
 from overtone.guard.limits import require_writable
@@ -29,6 +32,8 @@ from overtone.report.style import save_as
 from overtone.train.config import DataConfig, change
 from overtone.train.recipes import DEVELOPED, recipe
 from overtone.train.run import data_folder
+from overtone.viewer.record import write_view
+from overtone.viewer.stage import Stage
 
 RECIPE = "shear-flow-mini"
 MODELS = ("fixed16", "csm")
@@ -42,6 +47,7 @@ FIELD = "velocity_z"
 WINDOWS = 32
 """Next-step predictions for each patch."""
 PICTURE = "rollout.png"
+VIEW = "view.html"
 DPI = 160
 """Dots per inch of the picture, which is to be shown at half its size."""
 
@@ -59,7 +65,7 @@ def run(out: Path, *, steps: int, flows: int, seed: int) -> None:
     # A second thread saves little with fields this small, and costs much on a busy machine.
     torch.set_num_threads(1)
     folder = claim(out, KIND, error=DataError)
-    folder.require_free(RESULTS, PAGE, PICTURE)
+    folder.require_free(RESULTS, PAGE, PICTURE, VIEW)
     require_writable(out)
     candidates = [packaged(name) for name in MODELS]
     context = max(candidate.model.context for candidate in candidates)
@@ -81,8 +87,9 @@ def run(out: Path, *, steps: int, flows: int, seed: int) -> None:
         windows=WINDOWS,
         command=command,
     )
-    picture = _draw(results, samples, folder.file(PICTURE))
-    _tell(console, out / PAGE, picture, f"{shlex.quote(str(data))} --start {start} --steps {steps}")
+    _draw(results, samples, folder.file(PICTURE))
+    _record(folder.file(VIEW), candidates, data, start=start, steps=steps)
+    _tell(console, out, f"{shlex.quote(str(data))} --start {start} --steps {steps}")
 
 
 def packaged(name: str) -> Candidate:
@@ -98,15 +105,16 @@ def packaged(name: str) -> Candidate:
     return load_candidate(folder, name)
 
 
-def unseen_data(*, flows: int, frames: int, seed: int) -> DataConfig:
-    """The recipe's data with other initial states, all in the test split.
+def unseen_data(*, flows: int, frames: int, seed: int, name: str = RECIPE) -> DataConfig:
+    """A recipe's data with other initial states, all in the test split.
 
     Args:
         flows: how many.
         frames: of each.
         seed: 0 or more.
+        name: of the recipe, which must generate its data.
     """
-    trained = recipe(RECIPE)
+    trained = recipe(name)
     assert trained.data.generate is not None
     changes = {
         "trajectories": flows,
@@ -117,18 +125,37 @@ def unseen_data(*, flows: int, frames: int, seed: int) -> DataConfig:
     return change(trained, {f"data.generate.{k}": v for k, v in changes.items()}).data
 
 
-def _draw(results: Results, samples: Samples, path: Path) -> Path:
+def _draw(results: Results, samples: Samples, path: Path) -> None:
     save_as(overview(results, samples, SHOWN, FIELD), path, DPI)
-    return path
 
 
-def _tell(console: Console, page: Path, picture: Path, data: str) -> None:
+def _record(
+    path: Path, candidates: Sequence[Candidate], data: str | Path, *, start: int, steps: int
+) -> None:
+    """What is drawn side by side, as a page that plays it."""
+    names = [candidate.name for candidate in candidates]
+    tracks = [(names.index(name), schedule) for name, schedule in SHOWN]
+    reading: Reading = {
+        "start": start,
+        "stride": candidates[0].trained_on("stride"),
+        "coarsen": candidates[0].trained_on("coarsen"),
+    }
+    with closing(Stage(candidates, data, reading)) as stage:
+        fields = stage.domain(0).fields
+        lanes = [{"model": tracks[n][0], "schedule": tracks[n][1]} for n in (0, -1)]
+        settings = {"lanes": lanes, "field": fields.index(FIELD)}
+        write_view(path, stage, tracks, steps=steps, settings=settings)
+
+
+def _tell(console: Console, out: Path, data: str) -> None:
     console.print(
-        f"Look in {picture} and {page} at how fast the error grows, and at the blocks in the "
-        "residuals of a constant patch 16: seams at the last step and, as worst, what all steps "
-        "left at the worst place for a grid of 16 cells. Cycling the patches weakens them, a grid "
-        "that moves keeps them from adding up; all rows of csm are one model.\n"
+        f"Look in {out / PICTURE} and {out / PAGE} at how fast the error grows, and at the blocks "
+        "in the residuals of a constant patch 16: seams at the last step and, as worst, what all "
+        "steps left at the worst place for a grid of 16 cells. Cycling the patches weakens them, a "
+        "grid that moves keeps them from adding up; all rows of csm are one model.\n"
         "Try a schedule of your own next, it needs no training: "
-        f"overtone evaluate {RECIPE}-csm {data} --schedule bursts:16:4:5+shift",
+        f"overtone evaluate {RECIPE}-csm {data} --schedule bursts:16:4:5+shift\n"
+        f"{out / VIEW} plays these rollouts in a browser. To run the model live there, and change "
+        "its patches while it runs: overtone view",
         soft_wrap=True,
     )

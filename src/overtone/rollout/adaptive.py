@@ -1,0 +1,288 @@
+"""A controller that keeps a tolerance, as the step-size controllers of ODE solvers do.
+
+Every step is made at some patch and compared with a cheaper one on the same window. Their
+disagreement, calibrated, is the estimated error e(p) of the step. With usual errors r(p) of the
+patches, another patch q would have made
+
+    e(q) = e(p) · r(q) / r(p).
+
+- *Accept* a step if e(p) ≤ tolerance, or if no finer patch is left or affordable; else redo it at
+  the coarsest finer patch q with e(q) ≤ safety · tolerance, or at the finest.
+- *Go coarser* by one patch at a time, and only if the coarser patch would have been below
+  `coarsen` · tolerance at each of the last `patience` steps. Between that and the tolerance nothing
+  changes: so constant difficulty ends at a constant patch.
+- *Learn*: where a step was made at two patches, because one was refused, the ratio of their errors
+  is known, and takes the place of r(q) / r(p) from then on.
+- *Stay within the budget*: no step is made, or redone, that would leave less than what the rest of
+  the rollout costs at the cheapest patch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from overtone.domain import entries, is_int, per_axis
+from overtone.errors import PatchError
+from overtone.rollout.controllers import Controller, Made, Record, Task
+from overtone.rollout.estimates import next_coarser, ordered
+from overtone.schedules import (
+    Choice,
+    Constant,
+    Cycle,
+    Patch,
+    Shifted,
+    parse_schedule,
+    read_patches,
+    write_patches,
+)
+
+ORDER = 1.0
+"""How errors are thought to grow with the patch where no calibration tells: as its power."""
+
+
+@dataclass(frozen=True)
+class Adaptive(Controller):
+    """The coarsest patch that keeps the estimated error of every step below a tolerance.
+
+    Args:
+        patches: to choose from; all that the model knows if None.
+        tolerance: largest error of one step, VRMSE, mean over fields.
+        budget: tokens for one sample, of all steps, comparisons and redone steps; None for no
+            limit.
+        per_sample: whether each sample has patches of its own, or all those of the worst one.
+        shift: move the patch grid at every step; a `Shifted` says how: its offsets count, not its
+            schedule.
+        redoes: whether a step that is not good enough is made again; if not, the next is finer.
+        safety: share of the tolerance that a finer patch is chosen by.
+        coarsen: share of the tolerance below which a coarser patch is tried.
+        patience: steps in a row for which that must hold.
+    """
+
+    patches: tuple[Patch, ...] | None = None
+    tolerance: float = 0.02
+    budget: int | None = None
+    per_sample: bool = True
+    shift: bool | Shifted = False
+    redoes: bool = True
+    safety: float = 0.9
+    coarsen: float = 0.7
+    patience: int = 2
+    _task: Task | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.patches is not None:
+            _set(self, patches=tuple(dict.fromkeys(Cycle(*entries(self.patches)).patches)))
+            _require_several(self.patches or ())
+        for name, most in (("tolerance", math.inf), ("safety", 1.0), ("coarsen", 1.0)):
+            value = getattr(self, name)
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not number or not 0 < value <= most or math.isinf(value):
+                limit = "above 0" if math.isinf(most) else "above 0, at most 1"
+                raise PatchError(f"{name} is {value!r}; expected a number {limit}")
+        for name in ("budget", "patience"):
+            value = getattr(self, name)
+            if not (name == "budget" and value is None) and not (is_int(value) and value >= 1):
+                raise PatchError(f"{name} is {value!r}; expected a whole number, at least 1")
+
+    def __str__(self) -> str:
+        """Its string form; settings that have none are left out."""
+        parts = ["adaptive", f"{self.tolerance:g}"]
+        parts += [] if self.patches is None else [write_patches(self.patches)]
+        parts += [] if self.budget is None else [f"budget={self.budget}"]
+        parts += [] if self.per_sample else ["batch"]
+        moved = "+shift" if self.shift is True else ""
+        if isinstance(self.shift, Shifted):
+            moved = str(replace_schedule(self.shift)).removeprefix("1")
+        return ":".join(parts) + moved
+
+    def on(self, task: Task) -> Adaptive:
+        """The same, for a rollout: of patches that the model knows, from fine to coarse.
+
+        Raises:
+            PatchError: there is one patch only, or the budget is below the cheapest rollout.
+        """
+        wanted = task.patches if self.patches is None else self.patches
+        patches = ordered(wanted, task.domain.ndim)
+        _require_several(patches)
+        ready = replace(self, patches=patches, _task=task)
+        cheapest = task.steps * ready._cost(patches[-1])
+        if self.budget is not None and self.budget < cheapest:
+            raise PatchError(
+                f"budget is {self.budget} tokens; {task.steps} steps at patch "
+                f"{write_patches(patches[-1:])}, each with its comparison, take {cheapest}. Give "
+                "at least that, or make fewer steps"
+            )
+        return ready
+
+    def __call__(self, record: Record) -> Choice:
+        """The patch for the next step: as before, finer by need or coarser by patience."""
+        patches = self._ready()[1]
+        level = len(patches) - 1 if self.redoes else 0
+        if record:
+            level = self._next_level(record)
+        return self._affordable(record, level, spent=0)
+
+    def probe(self, choice: Choice) -> Choice:
+        """The next coarser patch; at the coarsest, its grid moved by half a patch."""
+        task, patches = self._ready()
+        return next_coarser(choice, patches, task.domain.ndim)
+
+    def redo(self, record: Record, attempt: Made) -> Choice | None:
+        """A finer patch for a step whose error is beyond the tolerance, if it can be paid for."""
+        level = self._level(attempt)
+        if not self.redoes or attempt.error <= self.tolerance or level == 0:
+            return None
+        wanted = self._fitting(record, attempt)
+        choice = self._affordable(record, wanted, spent=attempt.tokens)
+        finer = self._level(Made(choice)) < level
+        return choice if finer and self._can_pay(record, choice.patch, attempt.tokens) else None
+
+    def _next_level(self, record: Record) -> int:
+        last = record[-1]
+        level = self._level(last)
+        if last.error > self.tolerance:  # it could not be redone
+            return self._fitting(record, last)
+        coarser = level + 1
+        recent = record[-self.patience :]
+        steady = len(recent) == self.patience and all(self._level(m) == level for m in recent)
+        if coarser == len(self._ready()[1]) or not steady:
+            return level
+        limit = self.coarsen * self.tolerance
+        ratio = self._ratio(record, coarser, level)
+        return coarser if all(made.error * ratio <= limit for made in recent) else level
+
+    def _fitting(self, record: Record, made: Made) -> int:
+        """The coarsest finer level that should keep the tolerance, or else the finest."""
+        level = self._level(made)
+        for finer in range(level - 1, 0, -1):
+            if made.error * self._ratio(record, finer, level) <= self.safety * self.tolerance:
+                return finer
+        return 0
+
+    def _ratio(self, record: Record, one: int, other: int) -> float:
+        """How the error of a level compares with that of another: as last seen, or as usual."""
+        for made in reversed(record):
+            seen = {self._level(Made(choice)): error for choice, error in made.refused}
+            seen[self._level(made)] = made.error
+            if one in seen and other in seen and 0 < seen[other] < math.inf:
+                return seen[one] / seen[other]
+        task, patches = self._ready()
+        first, second = (task.errors.get(patches[level]) for level in (one, other))
+        if first and second:
+            return first / second
+        sizes = (math.prod(per_axis(patches[i], task.domain.ndim, "patch")) for i in (one, other))
+        first, second = (size ** (1 / task.domain.ndim) for size in sizes)
+        return (first / second) ** ORDER
+
+    def _affordable(self, record: Record, level: int, *, spent: int) -> Choice:
+        """The choice of a level, or of the finest coarser one that can be paid for."""
+        patches = self._ready()[1]
+        while level < len(patches) - 1 and not self._can_pay(record, patches[level], spent):
+            level += 1
+        return Choice(patches[level], self._shift_of(record, patches[level]))
+
+    def _can_pay(self, record: Record, patch: Patch, spent: int) -> bool:
+        """Whether a step still leaves enough for the rest at the coarsest patch.
+
+        Args:
+            record: the steps before.
+            patch: of the step.
+            spent: on earlier attempts at it.
+        """
+        if self.budget is None:
+            return True
+        task, patches = self._ready()
+        before = sum(made.tokens for made in record) + spent
+        rest = (task.steps - len(record) - 1) * self._cost(patches[-1])
+        return before + self._cost(patch) + rest <= self.budget
+
+    def _cost(self, patch: Patch) -> int:
+        """Tokens of a step and of its comparison, with the grid where it has the most."""
+        task, patches = self._ready()
+        ndim = task.domain.ndim
+        probe = next_coarser(Choice(patch), patches, ndim).patch
+        return sum(
+            task.tokens(p, [size // 2 for size in per_axis(p, ndim, "patch")])
+            for p in (patch, probe)
+        )
+
+    def _shift_of(self, record: Record, patch: Patch) -> tuple[int, ...]:
+        if self.shift is False:
+            return Choice(patch).shift
+        shifts = self.shift if isinstance(self.shift, Shifted) else Shifted(Constant(1))
+        ndim = self._ready()[0].domain.ndim
+        own = per_axis(patch, ndim, "patch")
+        return shifts.offset(
+            patch,
+            len(record),
+            lambda _: sum(per_axis(m.choice.patch, ndim, "patch") == own for m in record),
+        )
+
+    def _level(self, made: Made) -> int:
+        """Place of a step's patch, 0 for the finest."""
+        task, patches = self._ready()
+        sizes = [per_axis(patch, task.domain.ndim, "patch") for patch in patches]
+        return sizes.index(per_axis(made.choice.patch, task.domain.ndim, "patch"))
+
+    def _ready(self) -> tuple[Task, tuple[Patch, ...]]:
+        if self._task is None or self.patches is None:
+            raise PatchError(f"'{self}' was asked without a rollout; call `on` with a Task first")
+        return self._task, self.patches
+
+
+def replace_schedule(shifts: Shifted) -> Shifted:
+    """The same shifts of the plainest schedule, which is written as `1`."""
+    offsets = shifts.offsets or None
+    return Shifted(Constant(1), kind=shifts.kind, seed=shifts.seed, offsets=offsets)
+
+
+def read_adaptive(body: str, shift: str) -> Adaptive:
+    """Read `adaptive:TOLERANCE[:PATCHES][:budget=TOKENS][:batch]`.
+
+    Args:
+        body: up to the shift.
+        shift: from `+shift` on; empty for none.
+    """
+    _, *words = body.split(":")
+    given: dict[str, Any] = {}
+    for place, word in enumerate(words):
+        name, _, value = word.partition("=")
+        try:
+            if place == 0:
+                given["tolerance"] = float(word)
+            elif word == "batch":
+                given["per_sample"] = False
+            elif name == "budget":
+                given["budget"] = int(value)
+            elif place == 1:
+                given["patches"] = read_patches(word)
+            else:
+                raise ValueError(word)
+        except ValueError:
+            raise PatchError(
+                f"'{word}' can't be read; expected adaptive:TOLERANCE, then patches such as "
+                "4-8-16, budget=TOKENS or batch, with : between them"
+            ) from None
+    if "tolerance" not in given:
+        raise PatchError("there is no tolerance; expected a form such as adaptive:0.02")
+    if shift:
+        moved = parse_schedule(f"1{shift}")
+        assert isinstance(moved, Shifted)
+        given["shift"] = True if moved == Shifted(Constant(1)) else moved
+    return Adaptive(**given)
+
+
+def _require_several(patches: tuple[Patch, ...]) -> None:
+    if len(patches) < 2:
+        known = write_patches(patches) or "none"
+        raise PatchError(
+            f"patches are {known}; a controller needs two or more to choose from. Use a model of "
+            "several patches, or a schedule"
+        )
+
+
+def _set(controller: Adaptive, /, **values: object) -> None:
+    for name, value in values.items():
+        object.__setattr__(controller, name, value)

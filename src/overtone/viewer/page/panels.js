@@ -1,0 +1,229 @@
+// The fields: truth, predictions and residuals beside each other, on common scales.
+import { colour, make, short } from "./words.js";
+import { lines, paint, roundUp, valuesOf } from "./draw.js";
+
+const GAP = 14;
+const CAPTION = 23;
+const LETTERS = ["A", "B"];
+
+/** All values of a frame that are drawn, in physical units. */
+export function fieldsOf(frame) {
+  const find = (kind, lane) => frame.planes.find((plane) => plane.kind === kind && plane.lane === lane);
+  const truthPlane = find("truth", undefined);
+  const truth = truthPlane ? valuesOf(truthPlane) : null;
+  const lanes = frame.lanes.map((_, lane) => {
+    const plane = find("residual", lane) ?? find("prediction", lane);
+    const own = valuesOf(plane);
+    if (plane.kind === "residual") return { residual: own, prediction: own.map((r, i) => r + truth[i]) };
+    // Of one axis, the truth may end before the prediction does.
+    const residual = truth ? own.map((p, i) => (i < truth.length ? p - truth[i] : NaN)) : null;
+    return { prediction: own, residual };
+  });
+  const shape = frame.planes[frame.planes.length - 1].shape;
+  return { shape, truth, lanes };
+}
+
+/** The axes of the domain to the right and upwards; null stands for time. */
+export function axesShown(frame) {
+  const ndim = frame.domain.shape.length;
+  if (ndim === 1) return [null, 0];
+  if (ndim === 2) return [0, 1];
+  return [0, 1, 2].filter((axis) => axis !== frame.view.across);
+}
+
+/** The patch grid of a lane along the axes that are shown; null if there is none. */
+export function gridOf(frame, lane) {
+  const point = frame.points[frame.points.length - 1]?.lanes[lane];
+  if (!point?.patch) return null;
+  const along = (list, other) => axesShown(frame).map((axis) => (axis === null ? other : list[axis]));
+  return { patch: along(point.patch, 1), start: along(point.start, 0) };
+}
+
+/** Width over height of a panel. */
+export function aspectOf(frame) {
+  const [x, y] = axesShown(frame);
+  if (x === null) return 1.5;
+  const ratio = frame.domain.extent[x] / frame.domain.extent[y];
+  return Math.min(4, Math.max(0.34, ratio));
+}
+
+/** The panels of the page. */
+export class Panels {
+  constructor(element, { onPaint }) {
+    Object.assign(this, { element, onPaint, limit: 0, frame: null, grid: true, brush: false });
+    this.panels = [];
+    new ResizeObserver(() => this.draw()).observe(element.parentElement);
+  }
+
+  /** Show a frame; `names` are the lanes' models. */
+  show(frame, names) {
+    this.frame = frame;
+    this.names = names;
+    this.fields = fieldsOf(frame);
+    this.fitResidual();
+    this.draw();
+  }
+
+  /** A common range of residuals that changes in steps, and not with every frame. */
+  fitResidual() {
+    const sizes = this.fields.lanes.flatMap(({ residual }) => Array.from(residual ?? [], Math.abs))
+      .filter((size) => size >= 0).sort((a, b) => a - b);
+    if (!sizes.length && this.limit) return; // no truth: "A − B" keeps the scale
+    // A few cells beyond the scale have its end's colour, so that all others can be told apart.
+    const largest = sizes[Math.floor(0.995 * (sizes.length - 1))] ?? 0;
+    const { low, high } = this.frame.scale;
+    const wanted = Math.min(roundUp(largest || (high - low) * 1e-3), roundUp(high - low));
+    if (wanted > this.limit || wanted < 0.3 * this.limit) this.limit = wanted;
+  }
+
+  /** What is drawn, in order. */
+  list() {
+    const { truth, lanes } = this.fields;
+    const names = this.names, schedules = this.frame.lanes.map((lane) => lane.schedule);
+    const found = [{ title: "truth", values: truth, signed: false,
+      veil: truth ? "" : "past the end of the data: no truth from here on" }];
+    lanes.forEach(({ prediction, residual }, lane) => {
+      const stopped = this.frame.lanes[lane].stopped;
+      if (lane) found.push({ title: "A − B", signed: true, values: prediction.map((p, i) => lanes[0].prediction[i] - p) });
+      found.push({ lane, title: new Set(names).size > 1 ? `${names[lane]} ${schedules[lane]}` : schedules[lane], values: prediction,
+        signed: false, grid: true, paint: true, veil: stopped ? `stopped: ${stopped}` : "", hard: true });
+      found.push({ lane, title: "− truth", values: residual, signed: true, grid: true,
+        veil: residual ? "" : "no truth to compare with" });
+    });
+    return found;
+  }
+
+  layout(count) {
+    const wide = this.element.parentElement.clientWidth;
+    const aspect = aspectOf(this.frame);
+    const tall = Math.min(620, Math.max(300, 0.58 * window.innerHeight));
+    let best = { width: 0 };
+    for (const columns of count === 6 ? [6, 3] : [3]) {
+      const rows = count / columns;
+      const most = Math.floor((wide - GAP * (columns - 1)) / columns);
+      const width = Math.min(most, Math.floor((tall / rows - CAPTION) * aspect));
+      if (width > best.width) best = { width, columns };
+    }
+    const width = Math.max(best.width, 90);
+    return { columns: best.columns ?? 3, width, height: Math.round(width / aspect) };
+  }
+
+  draw() {
+    if (!this.frame) return;
+    const list = this.list();
+    const { columns, width, height } = this.layout(list.length);
+    this.element.style.gridTemplateColumns = `repeat(${columns}, ${width}px)`;
+    while (this.panels.length < list.length) this.panels.push(this.panel(this.panels.length));
+    this.panels.splice(list.length).forEach((panel) => panel.element.remove());
+    list.forEach((entry, n) => this.fill(this.panels[n], entry, width, height));
+  }
+
+  panel(number) {
+    const canvas = make("canvas");
+    canvas.setAttribute("role", "img");
+    const chip = make("span", { className: "chip" }), title = make("span"), note = make("i");
+    const veil = make("div", { className: "veil" });
+    const element = make("figure", { className: "panel" },
+      make("figcaption", {}, chip, title, note), canvas, veil);
+    const panel = { element, canvas, chip, title, note, veil };
+    const act = (event) => this.touch(panel, event);
+    canvas.addEventListener("pointerdown", act);
+    canvas.addEventListener("pointermove", act);
+    canvas.addEventListener("pointerleave", () => { panel.reading = ""; this.caption(panel); });
+    this.element.append(element);
+    return panel;
+  }
+
+  fill(panel, entry, width, height) {
+    const ratio = window.devicePixelRatio || 1;
+    panel.entry = entry;
+    Object.assign(panel.canvas, { width: width * ratio, height: height * ratio });
+    Object.assign(panel.canvas.style, { width: `${width}px`, height: `${height}px` });
+    panel.canvas.setAttribute("aria-label", `${entry.lane === undefined ? "" : LETTERS[entry.lane]} ${entry.title}`);
+    panel.element.classList.toggle("paint", Boolean(entry.paint && this.brush));
+    panel.chip.hidden = entry.lane === undefined;
+    panel.chip.style.display = entry.lane === undefined ? "none" : "";
+    panel.chip.className = `chip ${entry.lane ? "b" : "a"}`;
+    panel.chip.textContent = LETTERS[entry.lane] ?? "";
+    panel.veil.textContent = entry.veil ?? "";
+    panel.veil.hidden = !entry.veil;
+    panel.veil.style.display = entry.veil ? "" : "none";
+    panel.veil.className = entry.hard ? "veil hard" : "veil";
+    this.caption(panel);
+    const box = { x: 0, y: 0, width: width * ratio, height: height * ratio };
+    this.draft(panel.canvas.getContext("2d"), box, entry);
+  }
+
+  caption(panel) {
+    panel.title.textContent = panel.entry.title;
+    panel.title.title = panel.entry.title;
+    panel.note.textContent = panel.reading ?? "";
+  }
+
+  /** Draw one entry into a box. */
+  draft(context, box, entry) {
+    context.clearRect(box.x, box.y, box.width, box.height);
+    if (!entry.values) return;
+    const { shape } = this.fields;
+    const scale = entry.signed ? { low: -this.limit, high: this.limit } : this.frame.scale;
+    paint(context, box, entry.values, shape, scale, this.palettes[entry.signed ? "signed" : "field"]);
+    const grid = entry.grid && this.grid ? gridOf(this.frame, entry.lane) : null;
+    if (!grid) return;
+    const cells = axesShown(this.frame).map((axis, n) => (axis === null ? shape[n] : this.frame.domain.shape[axis]));
+    lines(context, box, cells, grid, axesShown(this.frame)[0] === null);
+  }
+
+  touch(panel, event) {
+    const { entry } = panel, { shape } = this.fields;
+    const box = panel.canvas.getBoundingClientRect();
+    const share = [(event.clientX - box.left) / box.width, 1 - (event.clientY - box.top) / box.height];
+    const cell = share.map((s, n) => Math.min(shape[n] - 1, Math.max(0, Math.floor(s * shape[n]))));
+    if (entry.values) {
+      panel.reading = short(entry.values[cell[0] * shape[1] + cell[1]], 4);
+      this.caption(panel);
+    }
+    const painting = entry.paint && this.brush && (event.type === "pointerdown" || event.buttons & 1);
+    if (painting) this.onPaint(entry.lane, this.cellOf(share));
+  }
+
+  /** The cell of the domain at a place of a panel. */
+  cellOf(share) {
+    const { domain, view } = this.frame;
+    const cell = domain.shape.map((n, axis) => (axis === view.across && view.mode === "slice" ? view.index : n >> 1));
+    axesShown(this.frame).forEach((axis, n) => {
+      if (axis === null) return;
+      const cells = domain.shape[axis];
+      cell[axis] = Math.min(cells - 1, Math.max(0, Math.floor(share[n] * cells)));
+    });
+    return cell;
+  }
+
+  /** All panels with their titles on one canvas, for a picture. */
+  compose(title, scale) {
+    const list = this.list();
+    const { columns, width, height } = this.layout(list.length);
+    const [w, h, gap, head] = [width, height, GAP, 28].map((n) => Math.round(n * scale));
+    const caption = Math.round(20 * scale), rows = list.length / columns;
+    const canvas = make("canvas", { width: columns * w + (columns + 1) * gap,
+      height: head + rows * (h + caption + gap) + gap });
+    const context = canvas.getContext("2d");
+    context.fillStyle = colour("paper");
+    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.textBaseline = "middle";
+    const write = (text, x, y, size, style, most) => {
+      context.font = `${Math.round(size * scale)}px system-ui, sans-serif`;
+      context.fillStyle = style;
+      context.fillText(text, x, y, most);
+    };
+    write(title, gap, head / 2 + gap / 3, 13, colour("ink"), canvas.width - 2 * gap);
+    list.forEach((entry, n) => {
+      const x = gap + (n % columns) * (w + gap);
+      const y = head + Math.floor(n / columns) * (h + caption + gap) + caption;
+      const letter = entry.lane === undefined ? "" : `${LETTERS[entry.lane]}  `;
+      write(letter + entry.title, x, y - caption / 2, 12,
+        entry.lane === undefined ? colour("ink") : colour(entry.lane ? "b" : "a"), w);
+      this.draft(context, { x, y, width: w, height: h }, entry);
+    });
+    return canvas;
+  }
+}

@@ -1,0 +1,346 @@
+"""The viewer's page in a real browser: `make test-browser`.
+
+Chromium is Debian's; Playwright only drives it.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import overtone as ot
+
+pytestmark = pytest.mark.browser
+playwright = pytest.importorskip("playwright.sync_api")
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update",
+         "--disable-sync"]  # fmt: skip
+CHROMIUM = (
+    os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+)
+MODEL = "shear-flow-mini-csm"
+SIZES = {"wide": (1280, 900), "narrow": (400, 800)}
+
+
+def environment():
+    return os.environ | {"PYTHONPATH": str(Path(ot.__file__).parents[1])}
+
+
+@pytest.fixture(scope="module")
+def address():
+    """A server with the packaged model beside one that needs no training."""
+    command = [sys.executable, "-m", "overtone", "view", MODEL, "--model", "persistence",
+               "--schedule", "16", "--no-open", "--port", "0"]  # fmt: skip
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as process:
+        try:
+            for line in process.stdout:
+                if found := re.search(r"http://\S+", line):
+                    break
+            else:
+                pytest.fail(process.stderr.read())
+            yield found[0]
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium here; `make test-browser` says how to get it")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium):
+    """Open a page; at the end nothing was complained about and nobody else was asked."""
+    contexts, said, asked = [], [], []
+
+    def open_page(url, size="wide", scheme="light", still=True):
+        width, height = SIZES[size]
+        context = chromium.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,
+            reduced_motion="reduce" if still else "no-preference",
+            accept_downloads=True,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: said.append(f"error: {error}"))
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("websocket", lambda socket: asked.append(socket.url))
+        page.goto(url)
+        page.wait_for_selector("body[data-ready]", timeout=30_000)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert said == []
+    here = re.compile(r"(?:https?|ws)://127\.0\.0\.1[:/]|file:|blob:|data:")
+    assert [url for url in asked if not here.match(url)] == []
+
+
+def wait(page, condition, seconds=60):
+    """Until something holds; the page's policy forbids Playwright's own way, which is eval."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(f"Boolean({condition})"):
+        assert time.monotonic() < end, f"it never came to {condition}"
+        page.wait_for_timeout(30)
+
+
+def shown(page):
+    return page.evaluate("overtone.shown")
+
+
+def forward(page, count):
+    page.evaluate(
+        f"(async () => {{ for (let i = 0; i < {count}; i++) await overtone.forward(); }})()"
+    )
+
+
+def curve(page, name, lane=0):
+    return page.evaluate(
+        f"overtone.history.upTo(1e9).map((p) => p.lanes[{lane}].{name}).filter((v) => v !== null)"
+    )
+
+
+def steered(page, schedule, lane=0):
+    wait(page, f"overtone.lanes[{lane}].schedule === '{schedule}'")
+
+
+def test_the_page_loads_and_plays_by_itself(visit, address):
+    page = visit(address, still=False)
+    wait(page, "overtone.shown >= 12")
+    page.click("#play")
+    assert page.inner_text("#play") == "Play"
+    step = shown(page)
+    assert f"step {step}" in page.inner_text("#clock")
+    assert len(page.query_selector_all(".panel")) == 3
+    colours = page.evaluate(
+        "[...document.querySelectorAll('.panel canvas')].map((c) => new Set(new Uint32Array("
+        "c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size)"
+    )
+    assert min(colours) > 20  # fields, and no empty boxes
+
+
+def test_a_patch_switched_while_it_runs_changes_the_seams(visit, address):
+    page = visit(address)
+    page.select_option("#speed", "1000")
+    page.click("#play")
+    wait(page, "overtone.shown >= 12")
+    page.click(".lane .buttons >> text=4-8-16")
+    steered(page, "4-8-16")
+    page.click(".lane .buttons >> text=shift")
+    steered(page, "4-8-16+shift")
+    switched = shown(page)
+    wait(page, f"overtone.shown >= {switched + 12}")
+    page.click("#play")
+    seams = curve(page, "seams")
+    before, after = seams[4 : switched - 2], seams[switched + 4 :]
+    assert len(before) >= 4
+    assert len(after) >= 4
+    assert sum(after) / len(after) < sum(before) / len(before) - 2  # dB
+    patches = {tuple(p) for p in curve(page, "patch")[switched:]}
+    assert len(patches) == 3
+
+
+def test_the_brush_perturbs_and_reset_undoes_it(visit, address):
+    page = visit(address)
+    forward(page, 2)
+    frame = "overtone.ask({type: 'exact', lane: 0}).then((a) => Array.from(a.planes[0].data))"
+    before = page.evaluate(frame)
+    page.keyboard.press("b")
+    assert page.is_checked("#paint")
+    page.click(".panel:nth-child(2) canvas", position={"x": 40, "y": 60})
+    wait(page, "overtone.frame.lanes[0].pushed")
+    after = page.evaluate(frame)
+    cells = len(before) // 4
+    changed = [
+        sum(
+            a != b
+            for a, b in zip(before[n * cells :][:cells], after[n * cells :][:cells], strict=True)
+        )
+        for n in range(4)
+    ]
+    assert changed[3] > 10  # velocity_z, which is shown
+    assert changed[:3] == [0, 0, 0]
+    assert "changed by hand" in page.inner_text("#status")
+    forward(page, 1)
+    page.click("#reset")
+    wait(page, "overtone.shown === 0 && !overtone.frame.lanes[0].pushed")
+    forward(page, 2)
+    assert page.evaluate(frame) == before
+
+
+def test_side_by_side_agrees_with_a_rollout(visit, address):
+    page = visit(address)
+    page.click("#compare")
+    wait(page, "overtone.lanes.length === 2")
+    assert len(page.query_selector_all(".panel")) == 6
+    page.select_option(".lane:nth-child(2) select", "0")
+    wait(page, "overtone.lanes[1].model === 0")
+    page.fill(".lane:nth-child(2) input[type=text]", "bursts:16:4:3+shift")
+    page.press(".lane:nth-child(2) input[type=text]", "Enter")
+    steered(page, "bursts:16:4:3+shift", lane=1)
+    forward(page, 7)
+    found = page.evaluate("({ ...overtone.opened, context: overtone.hello.data.context })")
+    frames = [
+        page.evaluate(
+            f"overtone.ask({{type: 'exact', lane: {n}}}).then((a) => Array.from(a.planes[0].data))"
+        )
+        for n in (0, 1)
+    ]
+
+    import torch
+
+    from overtone.cli.view import _generated
+    from overtone.data import WellFolder
+    from overtone.progress import Terminal
+
+    data, _ = _generated((MODEL,), Terminal(quiet=True))
+    model = ot.load(MODEL)
+    folder = WellFolder(data, "test", found["context"], coarsen=2)
+    window = folder.frames(found["trajectory"], found["start"], found["context"])
+    window = ot.Window(window.fields[None], window.domain)
+    for schedule, frame in zip(("16", "bursts:16:4:3+shift"), frames, strict=True):
+        *_, last = ot.rollout(model, window, steps=7, schedule=schedule)
+        torch.testing.assert_close(torch.tensor(frame), last.flatten(), rtol=0, atol=1e-6)
+
+
+def test_a_wrong_schedule_is_said_at_its_lane(visit, address):
+    page = visit(address)
+    page.fill(".lane input[type=text]", "5")
+    page.press(".lane input[type=text]", "Enter")
+    page.wait_for_selector(".lane .wrong:has-text('does not know patch 5')")
+    forward(page, 1)
+    assert shown(page) == 1
+
+
+def test_the_past_replays_and_a_change_there_makes_a_new_future(visit, address):
+    page = visit(address)
+    forward(page, 6)
+    old = curve(page, "error")
+    page.evaluate("overtone.goTo(3)")
+    assert (shown(page), page.evaluate("overtone.head")) == (3, 6)
+    forward(page, 1)  # replayed
+    assert page.evaluate("overtone.head") == 6
+    page.keyboard.press("ArrowLeft")
+    wait(page, "overtone.shown === 3")
+    page.keyboard.press("Digit1")  # patch 4
+    steered(page, "4")
+    assert page.evaluate("overtone.head") == 3
+    forward(page, 3)
+    new = curve(page, "error")
+    assert new[:4] == old[:4]
+    assert new[-1] != old[-1]
+
+
+def test_past_the_end_of_the_data_it_goes_on_and_says_so(visit, address):
+    page = visit(address)
+    page.evaluate("(async () => { while (overtone.shown < 42) await overtone.forward(20); })()")
+    assert "The data ends at step 40" in page.inner_text("#status")
+    assert "no truth" in page.inner_text(".panel:nth-child(1)")
+    assert page.inner_text(".lane dd") == "–"
+
+
+def test_a_link_restores_the_state(visit, address):
+    page = visit(address)
+    forward(page, 4)
+    page.keyboard.press("Digit2")
+    steered(page, "8")
+    forward(page, 3)
+    page.select_option("#field", "1")
+    wait(page, "overtone.frame.view.field === 1")
+    page.click("#link")
+    wait(page, "location.hash.length > 10")
+    where = (
+        "({step: overtone.shown, field: overtone.view.field, schedule: overtone.lanes[0].schedule})"
+    )
+    exact = "overtone.ask({type: 'exact', lane: 0}).then((a) => Array.from(a.planes[0].data))"
+    state, frame = page.evaluate(where), page.evaluate(exact)
+    again = visit(page.url)
+    wait(again, "overtone.shown === 7")
+    assert again.evaluate(where) == state
+    assert again.evaluate(exact) == frame
+
+
+def test_pictures_are_saved(visit, address, tmp_path):
+    from PIL import Image
+
+    page = visit(address)
+    forward(page, 5)
+    for button, frames in (("#png", 1), ("#gif", 6)):
+        with page.expect_download() as download:
+            page.click(button)
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        with Image.open(path) as image:
+            assert getattr(image, "n_frames", 1) == frames
+            assert min(image.size) > 150
+            image.seek(frames - 1)
+            assert len(image.convert("RGB").getcolors(1 << 24)) > 30
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_is_wider_than_the_page(visit, address, size, scheme):
+    page = visit(address, size, scheme)
+    page.keyboard.press("c")
+    wait(page, "overtone.lanes.length === 2")
+    forward(page, 2)
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog[open]")
+    assert "VRMSE" in page.inner_text("dialog")
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    path = tmp_path_factory.mktemp("export") / "view.html"
+    command = [
+        sys.executable,
+        "-m",
+        "overtone",
+        "view",
+        MODEL,
+        "--export",
+        str(path),
+        "--steps",
+        "8",
+    ]
+    subprocess.run(command, check=True, env=environment(), capture_output=True)
+    return path
+
+
+def test_a_recording_opens_from_disk(visit, recording):
+    page = visit(recording.as_uri(), still=False)
+    wait(page, "overtone.shown === 8")
+    text = recording.read_text()
+    stored = json.loads(re.search(r'id="recording">(.*?)</script>', text, flags=re.S)[1])
+    page.select_option(".lane select", label=f"{MODEL} · 4")
+    steered(page, "4")
+    own = next(r for r in stored["rollouts"] if r["schedule"] == "4")
+    assert curve(page, "error") == [point["error"] for point in own["points"]]
+    page.fill("#scrub", "3")
+    wait(page, "overtone.shown === 3")
+    page.select_option("#field", "0")
+    wait(page, "overtone.frame.view.field === 0")
+    assert shown(page) == 3
+    assert not page.is_visible("#paint")
+    largest = page.evaluate(
+        "overtone.panels.fields.lanes[0].residual.reduce((m, v) => Math.max(m, Math.abs(v)), 0)"
+    )
+    assert largest > 0
