@@ -92,7 +92,7 @@ types: $(STAMP) ## pyright: strict for the public modules, basic for the tests
 
 bench: $(STAMP) ## the benchmarks; JSON goes to results/
 	$(BIN)/python -m pip install -qq --no-deps the_well==1.2.0 einops==0.8.2
-	for name in step cvit train solvers data evaluation thresholds; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in step cvit train solvers data evaluation thresholds export export_matrix; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 pictures: $(STAMP) ## the pictures of docs/data, from data made on the spot
 	$(BIN)/python benchmarks/pictures.py

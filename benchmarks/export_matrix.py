@@ -53,7 +53,7 @@ BASELINES = {
     "cnext_unet": {"width": 8},
     "ffno": {"width": 16, "layers": 2, "modes": 6},
     "afno_net": {"width": 32, "blocks": 2, "patch": 4},
-    "transolver": {"width": 32, "blocks": 2, "heads": 2},
+    "transolver": {"width": 32, "layers": 2, "heads": 2},
     "sinenet": {"width": 8, "waves": 2},
     "persistence": {},
     "extrapolation": {},

@@ -12,11 +12,13 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -73,9 +75,24 @@ def _write_onnx(program: ExportedProgram, path: Path) -> None:
         verbose=False,
     )
     assert written is not None
-    for node in written.model.graph.all_nodes():
+    graph = written.model.graph
+    (free,) = {str(size) for size in graph.inputs[0].shape if not isinstance(size, int)}
+    _name_batch(graph.inputs, free)
+    for node in graph.all_nodes():
         node.metadata_props.clear()  # the same of torch's graph once more, twice the size
+        _name_batch(node.outputs, free)
     written.save(path)
+
+
+def _name_batch(values: Iterable[Any], free: str) -> None:
+    """Call the free size of ONNX values `batch`, also within formulas, instead of torch's name."""
+    from onnx_ir import Shape
+
+    for value in values:
+        if value.shape is not None and not value.shape.is_static():
+            sizes = [d if isinstance(d, int) else str(d.value) for d in value.shape]
+            names = [d if isinstance(d, int) else re.sub(rf"\b{free}\b", "batch", d) for d in sizes]
+            value.shape = Shape(names)
 
 
 def _load_onnx(path: Path) -> Call:
