@@ -56,7 +56,9 @@ def package(run: Path, results: Results, label: str, name: str, out: Path) -> di
     config, folder = load_config(run / "config.json"), out / name
     (found,) = [m for m in results.models if m.name == label and m.seed == config.train.seed]
     model = load_model(run)
-    weights = {key: short(tensor) for key, tensor in model.state_dict().items()}
+    # Scales have physical units, which half precision may be too narrow for.
+    learned = {key: short(tensor) for key, tensor in model.named_parameters()}
+    weights = {**model.state_dict(), **learned}
     model.save(folder, weights=weights, training=load_candidate(run).training)
     packaged = claim(folder, KIND)
     packaged.file("README.md").write_text(card(name, config, results, found))
@@ -80,7 +82,7 @@ def short(tensor: Tensor, bits: int = MANTISSA) -> Tensor:
     if dropped == 0:
         return tensor.half()
     # A carry out of the mantissa goes to the exponent, as it should; the sign bit stays as it is.
-    pattern = tensor.half().view(torch.int16).to(torch.int32)
+    pattern = tensor.detach().half().view(torch.int16).to(torch.int32)
     even = (pattern >> dropped) & 1  # of two that are equally near, that with a zero at its end
     pattern = (pattern + (1 << (dropped - 1)) - 1 + even) & -(1 << dropped)
     return pattern.to(torch.int16).view(torch.float16)

@@ -27,7 +27,7 @@ from overtone.errors import CheckpointError, DomainError
 from overtone.grid import PatchGrid
 from overtone.models.architecture import require_sizes
 from overtone.models.base import Model
-from overtone.normalize import Statistics, statistics
+from overtone.normalize import Statistics
 
 WHOLE = ("width", "layers", "blocks", "waves", "modes", "heads", "slices", "expansion", "reference",
          "patch", "diagonal_blocks")  # fmt: skip
@@ -136,7 +136,7 @@ class Network(Baseline):
         self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """See `Model.change`."""
-        stats = statistics(window.fields, pace=self.pace, causal=False).last()
+        stats = self.measure(window.fields, causal=False).last()
         dtype = next(p.dtype for p in self.parameters() if p.is_floating_point())
         fields = stats.normalise(window.fields).to(dtype).flatten(1, 2)
         return self.call_network(fields, grid).unsqueeze(1), stats

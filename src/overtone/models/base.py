@@ -25,7 +25,7 @@ from overtone.grid import PatchGrid
 from overtone.guard.names import shown
 from overtone.models.architecture import require_sizes
 from overtone.models.storage import load_folder, load_weights, save_folder
-from overtone.normalize import Statistics
+from overtone.normalize import Statistics, statistics
 from overtone.schedules import Patch
 
 
@@ -43,6 +43,7 @@ class Model(nn.Module, ABC):
         patches: as given, each written as short as possible.
         pace: how much of its standard deviation each field usually changes by in a step, `(C,)`,
             see `normalize`. Training measures it; until then it is 0.
+        scale: the standard deviation that each field usually has, `(C,)`; likewise.
     """
 
     kind: ClassVar[str]
@@ -67,6 +68,8 @@ class Model(nn.Module, ABC):
         self._trained = patches
         self.pace: Tensor
         self.register_buffer("pace", torch.zeros(len(domain.fields)))
+        self.scale: Tensor
+        self.register_buffer("scale", torch.zeros(len(domain.fields)))
 
     @property
     def num_parameters(self) -> int:
@@ -137,6 +140,10 @@ class Model(nn.Module, ABC):
         """Compute what `forward` returns, for a window and a patch that were accepted."""
         change, stats = self.change(window, grid, last_only=True)
         return stats.add_change(window.fields[:, -1:], change)[:, 0]
+
+    def measure(self, fields: Tensor, *, causal: bool) -> Statistics:
+        """Statistics of a window's fields `(B, T, C, *space)`, by the model's pace and scale."""
+        return statistics(fields, pace=self.pace, scale=self.scale, causal=causal)
 
     def accept_call(
         self,

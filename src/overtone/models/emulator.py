@@ -31,7 +31,7 @@ from overtone.models.base import Model
 from overtone.models.processors import Transformer
 from overtone.models.tokenizers import TOKENIZERS
 from overtone.models.tokenizers.convolution import OUTPUT_GAIN
-from overtone.normalize import Statistics, statistics
+from overtone.normalize import Statistics
 from overtone.ops.padding import take
 from overtone.schedules import Patch
 
@@ -92,7 +92,7 @@ class Emulator(Model):
         self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """See `Model.change`."""
-        stats = statistics(window.fields, pace=self.pace, causal=self.causal)
+        stats = self.measure(window.fields, causal=self.causal)
         normalised = stats.normalise(window.fields).to(next(self.parameters()).dtype)
         if self.architecture.folded > 1:
             # One frame of tokens, whose channels are those of all frames.

@@ -23,7 +23,7 @@ from overtone.errors import CheckpointError, suggest
 from overtone.files import restore_folder, sha256
 from overtone.guard.folders import replacing_owned
 from overtone.guard.names import shown
-from overtone.models.compat import is_earlier, modern_config, modern_weights
+from overtone.models.compat import modern_config, modern_weights
 from overtone.version import __version__
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def load_folder(
         weights = load_file(path / WEIGHTS)
     except SafetensorError as error:
         raise CheckpointError(f"'{path / WEIGHTS}' can't be read: {error}") from error
-    return (modern_weights(weights, config) if is_earlier(stored) else weights), config
+    return modern_weights(weights, stored), config
 
 
 def _read_config(path: Path) -> dict[str, Any]:

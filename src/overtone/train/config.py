@@ -117,6 +117,9 @@ class ModelConfig(Section):
     context: Positive = 6
     unit: Literal["pace", "context"] = "pace"
     """What changes are predicted in: by the data's pace, or the context's own change alone."""
+    scale: Literal["typical", "context"] = "typical"
+    """What fields are measured in: the mean of the context's and the data's standard deviation,
+    which calls amplitudes back, or the context's alone."""
     width: Positive | None = None
     heads: Positive | None = None
     blocks: Positive | None = None
@@ -151,7 +154,7 @@ class ModelConfig(Section):
 
     def options(self) -> dict[str, Any]:
         """What is set of an emulator's numbers beyond size and context."""
-        apart = {"name", "tokenizer", "patches", "size", "context", "unit", "other"}
+        apart = {"name", "tokenizer", "patches", "size", "context", "unit", "scale", "other"}
         return {k: v for k, v in self if k not in apart and v is not None}
 
     @model_validator(mode="after")
@@ -380,8 +383,14 @@ def load_config(path: str | Path) -> RunConfig:
 
 
 def _modern(config: RunConfig) -> RunConfig:
-    """What the settings of a run mean that an older version wrote: its emulators all attended."""
+    """What the settings of a run mean that an older version wrote.
+
+    First emulators all attended; then models knew no scale.
+    """
     model = config.model
+    if "scale" not in model.model_fields_set:
+        model = model.model_copy(update={"scale": "context"})
+        config = config.model_copy(update={"model": model})
     if "time" in model.model_fields_set:
         return config
     attends = model.name in PROCESSORS

@@ -74,7 +74,7 @@ def fit(
 
     Args:
         model: an emulator, a baseline, a CViT or a `FlexibleStepper`; it is trained in place.
-            Where it knows no pace yet, that of the data is measured (see `normalize`).
+            Where it knows no scale and no pace yet, the data's are measured (see `normalize`).
         data: a Well folder, a `WellFolder`, what `ot.data.from_files` and the like understood,
             trajectories in memory `(n, T, C, *space)` in physical units, or any map-style dataset
             of windows `(T, C, *space)` and targets `(horizon, C, *space)`. All but the last are

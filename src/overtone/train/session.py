@@ -24,7 +24,7 @@ from overtone.errors import ConfigError, DataError, OvertoneError, TrainingStopp
 from overtone.files import replacing
 from overtone.guard.limits import require_memory
 from overtone.models.base import Model
-from overtone.normalize import change_share, typical_pace
+from overtone.normalize import change_share, spread_of, typical_pace, typical_scale
 from overtone.train.budget import Budget
 from overtone.train.checkpoint import Checkpoints
 from overtone.train.config import RunConfig, load_config
@@ -38,8 +38,8 @@ from overtone.train.resume import find_checkpoint, flat, other_data, require_sam
 from overtone.train.validate import Validator, evenly_spaced
 from overtone.version import machine
 
-PACE_WINDOWS = 64
-"""Windows by which the pace of the fields is measured."""
+TYPICAL_WINDOWS = 64
+"""Windows by which the scale and the pace of the fields are measured."""
 
 LOCAL = ("data.path", "data.workers", "data.memory", "train.device", "train.threads")
 """What may differ between the ranks of a run."""
@@ -140,7 +140,7 @@ def assemble(
 
     Args:
         config: all settings.
-        model: to be trained. Where it knows no pace yet, that of the data is measured.
+        model: to be trained. Where it knows no scale and pace yet, those of the data are measured.
         data: windows to train on, with `train.unroll` frames as target.
         windows, trajectories: to validate by, as `Validator` has them.
         folder: of the run.
@@ -165,8 +165,7 @@ def assemble(
         _require_known_steps(windows, model.domain)
     for part in (data, windows):
         _require_accepted(config, model, part)
-    if config.model.unit == "pace" and not bool(model.pace.any()):
-        model.pace.copy_(_pace(data))
+    _measure_typical(config, model, data)
     flops = update_flops(model, config)
     model.checkpoint_activations(config.train.checkpoint_activations)
     model.to(own.device)
@@ -235,11 +234,21 @@ def _require_known_steps(data: WellFolder, domain: Domain) -> None:
             )
 
 
-def _pace(data: Items) -> Tensor:
-    """The pace of each field `(C,)`, by windows that are spread over the data."""
-    items = (data[index] for index in evenly_spaced(len(data), PACE_WINDOWS))
-    shares = [change_share(torch.cat([w.fields, following])[None]) for w, following in items]
-    return typical_pace(torch.cat(shares))
+def _measure_typical(config: RunConfig, model: Model, data: Items) -> None:
+    """Give a model the scale and the pace of its data, by windows that are spread over them.
+
+    A model that knows one of the two has learned with it, and keeps what it knows. The pace is a
+    share of what fields are measured in, so the scale comes first.
+    """
+    scaled, paced = config.model.scale == "typical", config.model.unit == "pace"
+    if not (scaled or paced) or bool(model.pace.any()) or bool(model.scale.any()):
+        return
+    items = [data[index] for index in evenly_spaced(len(data), TYPICAL_WINDOWS)]
+    frames = [torch.cat([window.fields, following])[None] for window, following in items]
+    if scaled:
+        model.scale.copy_(typical_scale(torch.cat([spread_of(x) for x in frames])))
+    if paced:
+        model.pace.copy_(typical_pace(torch.cat([change_share(x, model.scale) for x in frames])))
 
 
 def _changes(config: RunConfig, folder: Path | None) -> dict[str, Any]:
