@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+OLDEST := .venv-oldest
 
 # Caches stay inside the repository, so that removing the folder removes everything.
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
@@ -15,7 +16,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export TORCHINDUCTOR_CACHE_DIR := $(CURDIR)/.cache/inductor
 export OVERTONE_CACHE := $(CURDIR)/.cache/overtone
 
-.PHONY: help setup lock demo test test-all test-slow test-browser lint format types bench pictures reproduce page clean
+.PHONY: help setup lock demo test test-all test-slow test-oldest release-check lint format types bench pictures reproduce page clean docs notebooks test-browser
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -62,6 +63,21 @@ test-browser: $(STAMP) ## the viewer in a real browser, which it installs where 
 		{ echo "error: no chromium here; install it (Debian: apt-get install chromium), or name a browser with CHROMIUM=/path/to/it"; exit 2; }
 	$(BIN)/python -m pytest -m browser tests/browser
 
+test-oldest: $(OLDEST)/.installed ## the test suite with the oldest versions that pyproject.toml allows
+	$(OLDEST)/bin/python -m pytest -n 2
+
+# The torch of that age comes with CUDA from most package indexes, some gigabytes; it runs without a GPU.
+$(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	PIP_CONSTRAINT=$(CURDIR)/constraints-oldest.txt $(OLDEST)/bin/python -m pip install -qq --only-binary :all: hatchling editables
+	PIP_CONSTRAINT=$(CURDIR)/constraints-oldest.txt $(OLDEST)/bin/python -m pip install -qq --no-build-isolation \
+		--editable '.[arrays,xarray,remote,logs,slurm,video,viewer,export,hub,test]'
+	$(OLDEST)/bin/python -m pip check
+	@touch $@
+
+release-check: $(STAMP) ## build sdist and wheel twice, look into them, install and use the wheel outside of this folder
+	$(BIN)/python .ci/release.py $(if $(PUBLISH),--publish)
+
 lint: $(STAMP) ## ruff: lint and format check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -70,8 +86,9 @@ format: $(STAMP) ## ruff: fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(STAMP) ## pyright
+types: $(STAMP) ## pyright: strict for the public modules, basic for the tests
 	$(BIN)/pyright
+	$(BIN)/pyright -p tests
 
 bench: $(STAMP) ## the benchmarks; JSON goes to results/
 	$(BIN)/python -m pip install -qq --no-deps the_well==1.2.0 einops==0.8.2
@@ -86,5 +103,12 @@ reproduce: $(STAMP) ## a study: make reproduce STUDY=NAME [QUICK=1]; without a n
 page: $(STAMP) ## the tables, numbers and pictures of docs/results.md and the README, from results/
 	$(BIN)/python -m studies page docs/results.md README.md --figures docs/images
 
+docs: $(STAMP) ## the site, in docs/_build/html; offline, and a warning is an error
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+notebooks: $(STAMP) ## run the notebooks of examples/ and write them down as pages of the site
+	$(BIN)/python -m docs.builder.notebooks
+
 clean: ## remove everything that make created
-	rm -rf $(VENV) .cache demo .pytest_cache .hypothesis .ruff_cache
+	rm -rf $(VENV) $(OLDEST) .cache demo dist .pytest_cache .hypothesis .ruff_cache docs/_build

@@ -175,7 +175,8 @@ MUTATIONS = (
         "normalised.transpose(1, 2).flatten(1, 2).unsqueeze(1), True", BY_LOOPS),
     Mutation(
         "models: folded frames normalised by their own past", MODELS / "emulator.py",
-        "pace=self.pace, causal=self.causal)", "pace=self.pace, causal=True)",
+        "self.measure(window.fields, causal=self.causal)",
+        "self.measure(window.fields, causal=True)",
         BY_LOOPS),
     Mutation(
         "models: folded models with time attention", MODELS / "emulator.py",
@@ -272,6 +273,22 @@ MUTATIONS = (
         "normalize: the spread of paces, not of their logarithm", PACKAGE / "normalize.py",
         "spread = shares.log().std(", "spread = shares.std(", ("test_normalize.py",)),
     Mutation(
+        "normalize: the data's scale alone", PACKAGE / "normalize.py",
+        "(awake * scale).sqrt()", "scale", ("test_normalize.py",)),
+    Mutation(
+        "normalize: what rests has no scale to start by", PACKAGE / "normalize.py",
+        "torch.hypot(std, REST * scale)", "std", ("test_normalize.py",)),
+    Mutation(
+        "normalize: a scale in units of the window", PACKAGE / "normalize.py",
+        "scale.to(std.dtype) / size.flatten(2)", "scale.to(std.dtype)", ("test_normalize.py",)),
+    Mutation(
+        "train: the pace is a share of the window's own spread", PACKAGE / "train/session.py",
+        "change_share(x, model.scale)", "change_share(x)", ("train/test_run.py",)),
+    Mutation(
+        "train: a model that learned without a scale gets one", PACKAGE / "train/session.py",
+        "bool(model.pace.any()) or bool(model.scale.any())", "bool(model.scale.any())",
+        ("train/test_fit.py",)),
+    Mutation(
         "metrics: the biased variance", PACKAGE / "metrics/pointwise.py",
         "field.var(dim=space),", "field.var(dim=space, correction=0),",
         ("metrics/test_pointwise.py",)),
@@ -316,7 +333,7 @@ MUTATIONS = (
         '"train.unroll_from": 0.6}', '"train.unroll_from": 0.0}', ("studies/test_tune.py",)),
     Mutation(
         "studies: what was tried is judged on the test split", STUDIES / "tried.py",
-        'split="valid"', 'split="test"', ("studies/test_tried.py",)),
+        'split="valid")', 'split="test")', ("studies/test_tried.py",)),
     Mutation(
         "studies: a step's number is that of the next", STUDIES / "page/values.py",
         "curve[int(step) - 1]", "curve[int(step) % len(curve)]", ("studies/page/test_values.py",)),
@@ -530,13 +547,31 @@ def show(verdicts: dict[Mutation, Verdict]) -> None:
     console.print(f"{noticed} of {len(verdicts)} noticed, {share:.0f} %")
 
 
-def content(verdicts: dict[Mutation, Verdict]) -> dict[str, Any]:
-    """What is kept of a run over all mutations."""
-    rows = [
-        {"name": m.name, "file": m.file.as_posix(), "old": m.old, "new": m.new,
-         "noticed": v.noticed, "by": v.by, "seconds": round(v.seconds, 1)}
+def planted(mutation: Mutation) -> dict[str, Any]:
+    """A mutation as results name it."""
+    return {
+        "name": mutation.name,
+        "file": mutation.file.as_posix(),
+        "old": mutation.old,
+        "new": mutation.new,
+    }
+
+
+def content(verdicts: dict[Mutation, Verdict], before: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What is kept: verdicts of this run, and of an earlier one on what was not run now.
+
+    Args:
+        verdicts: of this run.
+        before: rows of the earlier one. They hold as long as the same bug is planted.
+    """
+    found = {
+        m: {**planted(m), "noticed": v.noticed, "by": v.by, "seconds": round(v.seconds, 1)}
         for m, v in verdicts.items()
-    ]  # fmt: skip
+    }
+    known = {row["name"]: row for row in before}
+    kept = {m: known[m.name] for m in MUTATIONS if m.name in known and m not in found}
+    kept = {m: row for m, row in kept.items() if planted(m).items() <= row.items()}
+    rows = [row for m in MUTATIONS if (row := found.get(m) or kept.get(m)) is not None]
     return {
         "command": "python benchmarks/mutations.py",
         "machine": machine(),
@@ -550,13 +585,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="which; all if none is given")
     parser.add_argument("--list", action="store_true", help="show the names and end")
-    parser.add_argument("--out", type=Path, help="results/mutations.json, if all are run")
+    parser.add_argument("--out", type=Path, default=Path("results/mutations.json"))
     options = parser.parse_args()
     mutations = chosen(options.names)
     if options.list:
         print(*(mutation.name for mutation in mutations), sep="\n")
         return
-    out = options.out or (None if options.names else Path("results/mutations.json"))
+    out: Path = options.out
+    before = json.loads(out.read_text())["mutations"] if options.names and out.exists() else []
     verdicts: dict[Mutation, Verdict] = {}
     with scratch_copy() as folder:
         require_healthy(folder, mutations)
@@ -565,10 +601,9 @@ def main() -> None:
             said = verdict.by if verdict.noticed else "NOT NOTICED"
             print(f"{number}/{len(mutations)} {mutation.name}: {said}", flush=True)
     show(verdicts)
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(content(verdicts), indent=1, allow_nan=False) + "\n")
-        print(f"wrote {out}")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(content(verdicts, before), indent=1, allow_nan=False) + "\n")
+    print(f"wrote {out}")
 
 
 if __name__ == "__main__":

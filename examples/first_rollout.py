@@ -1,24 +1,15 @@
-"""The public face in fifteen lines: build, predict, roll out, save, load.
-
-The model is untrained, so its frames stay close to the last one it was given.
-"""
-
-import torch
+"""A first result: one trained model, a flow that it has never seen, two schedules."""
 
 import overtone as ot
+from overtone.solvers.datasets import build_system, generate
 
-domain = ot.Domain(
-    shape=(64, 128), extent=(1.0, 2.0), boundaries=("periodic", "periodic"),
-    fields=("tracer", "pressure", "velocity_x", "velocity_z"), dt=0.1,
-)  # fmt: skip
-model = ot.build("vit", tokenizer="csm", patches=(4, 8, 16), size="tiny", domain=domain, context=4)
-fields = torch.randn(2, 4, 4, 64, 128)  # (B, T, C, *space): your data, in physical units
-window = ot.Window(fields, domain)
-frame = model(window, patch=8)  # (B, C, *space), physical units
-for frame in ot.rollout(model, window, steps=6, schedule=ot.Cycle(4, 8, 16)):
-    print(tuple(frame.shape), f"{frame.std():.3f}")
-model.save("run/model")
-model = ot.Emulator.from_pretrained("run/model")
-
-shifted = ot.parse_schedule("16+shift")
-print(f"{shifted}: {shifted.tokens(domain, steps=40)} tokens for 40 steps")
+system = build_system("shear_flow", grid=(128, 128), reynolds=5e3)
+flows = generate(system, "flows", trajectories=1, steps=76, splits=(0, 0, 1), seed=7)
+model = ot.load("shear-flow-mini-csm")  # one model, trained for patches of 4, 8 and 16 cells
+data = ot.data.WellFolder(flows, "test", model.context, coarsen=2)
+window, _ = ot.data.collate([data[28]])  # (B, T, C, *space), in physical units
+frames = list(ot.rollout(model, window, steps=40, schedule="4-8-16+shift"))
+print(frames[-1].shape)
+schedules = ["16", "4-8-16+shift"]
+print(ot.evaluate(model, flows, schedules=schedules, steps=40, start=28, coarsen=2))
+ot.plot_rollout(model, data, schedule=schedules, steps=40, start=28).savefig("rollout.png")

@@ -1,4 +1,4 @@
-"""The studies' command line: `python -m studies run NAME | list | page | package`.
+"""The studies' command line: `python -m studies run NAME | list | assess | page | package`.
 
 `make reproduce STUDY=NAME` and `make page` call it.
 """
@@ -67,6 +67,46 @@ def run(
     except KeyboardInterrupt:
         typer.echo("interrupted; what is done is kept, and the same command goes on", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+@app.command()
+def assess(
+    systems: Annotated[list[str], typer.Argument(help="E.g. shear-flow-mini.")],
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A trained model's folder or name, one for each seed; repeatable."),
+    ] = None,
+    schedule: Annotated[
+        list[str] | None, typer.Option(help="A further one, e.g. plan:FILE; repeatable.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A smoke run: few and short rollouts.")
+    ] = False,
+    results: Results = Path("results"),
+) -> None:
+    """Measure how well models know their errors, and what controllers make of it.
+
+    Models are those of one system; without --model, the packaged CSM of each is taken. The file
+    assess.json gets the numbers of the systems that were measured, and keeps the others.
+    """
+    from studies.assess import QUICK, run
+
+    for name in systems:
+        run(name, model or (), results, size=QUICK if quick else None, schedules=schedule or (),
+            tell=typer.echo)  # fmt: skip
+
+
+@app.command()
+def calibrate(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Packaged models; all of several patches if none.")
+    ] = None,
+) -> None:
+    """Calibrate packaged models on the validation split of their own data, in their folders."""
+    from studies.package import calibrate_packaged
+
+    for name, path in calibrate_packaged(names or ()):
+        typer.echo(f"{name}: wrote {path}")
 
 
 @app.command()

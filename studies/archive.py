@@ -33,10 +33,12 @@ class Archive:
         comparisons: name of a comparison -> its numbers.
         forms: command, machine and, for each model whose form of training was chosen, the form and
             all scores; empty if none was.
+        plans: name of a comparison -> the plan that it followed, as its file has it.
     """
 
     comparisons: dict[str, Results]
     forms: dict[str, Any] = field(default_factory=dict)
+    plans: dict[str, Any] = field(default_factory=dict)
 
     def save(self, path: str | Path) -> None:
         """Write JSON, a line for each comparison; the file is complete or absent."""
@@ -44,7 +46,9 @@ class Archive:
             f"{json.dumps(name)}:{_packed_json(results.model_dump())}"
             for name, results in self.comparisons.items()
         ]
-        head = f'{{"format":"{FORMAT}",\n"forms":{_packed_json(self.forms)},\n"comparisons":{{\n'
+        head = f'{{"format":"{FORMAT}",\n"forms":{_packed_json(self.forms)},\n'
+        head += f'"plans":{_packed_json(self.plans)},\n' if self.plans else ""
+        head += '"comparisons":{\n'
         with replacing(path) as scratch:
             scratch.write_text(head + ",\n".join(lines) + "\n}}\n")
 
@@ -60,7 +64,8 @@ class Archive:
                 for name, packed in content["comparisons"].items()
             }
             # The first studies chose learning rates alone, and called them so.
-            return cls(comparisons, content["forms"] if "forms" in content else content["rates"])
+            forms = content["forms"] if "forms" in content else content["rates"]
+            return cls(comparisons, forms, _unpacked(content.get("plans", {})))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"'{path}' can't be read as the numbers of a study: {error}") from error
 

@@ -14,7 +14,7 @@ from overtone.errors import ConfigError, suggest
 from overtone.train.recipes import DEVELOPED
 from studies.rivals import BUDGETS, SYSTEMS, rivals
 from studies.study import Comparison, Study, Training
-from studies.tried import STARTS, tried
+from studies.tried import FURTHER, STARTS, scales, tried
 
 KINDS: dict[str, dict[str, Any]] = {
     "csm": {"model.tokenizer": "csm"},
@@ -35,6 +35,7 @@ SHORT = 200
 """Updates per patch of trainings that answer side questions."""
 FORMER: dict[str, Any] = {
     "model__context": 4,
+    "model__scale": "context",
     "optimizer__lr": 4e-3,
     "train__unroll": 1,
     "train__unroll_from": 0.0,
@@ -145,12 +146,12 @@ def _rayleigh_benard() -> Study:
     return Study(name, about, own, comparisons)
 
 
-def _attending_system(recipe_name: str, start: int) -> Study:
-    """One that was not run again since recipes fold time."""
-    own = models(recipe_name, ("csm", *FIXED), **{**ATTENDING, "train__updates_per_patch": 300})
-    comparison = Comparison(recipe_name, names(own), ("8", *TELLING), start=start)
+def _system(recipe_name: str, start: int) -> Study:
+    """One flexible model against three fixed ones, without the families of schedules."""
+    own = models(recipe_name, ("csm", *FIXED))
+    comparison = Comparison(recipe_name, names(own), ("8", "8+shift", *TELLING), start=start)
     system = recipe_name.removesuffix("-mini")
-    about = f"one flexible model against three fixed ones, on {system}, frames attending"
+    about = f"one flexible model against three fixed ones, on {system}"
     return Study(recipe_name, about, own, (comparison,))
 
 
@@ -177,22 +178,32 @@ def _seams() -> Study:
 
 def _long() -> Study:
     """Packaged models five times as far as they are compared elsewhere, from unseen starts."""
-    unseen = {
-        "data.generate.steps": 240,
-        "data.generate.trajectories": 16,
-        "data.generate.seed": 1,
-        "data.generate.splits": [0.25, 0.25, 0.5],
-    }
     packaged = (*models(SHEAR, ("csm", "fixed16")), *models("rayleigh-benard-mini", ("csm",)))
     own = tuple(replace(t, packaged=True) for t in packaged)
     comparisons = tuple(
-        Comparison(name, names(members), MAIN, steps=200, start=start, data=unseen, curves=LATE)
+        Comparison(name, names(members), MAIN, steps=200, start=start, data=FURTHER, curves=LATE)
         for name, members, start in (
             ("long-shear-flow", own[:2], START),
             ("long-rayleigh-benard", own[2:], 12),
         )
     )
     return Study("long", "rollouts of 200 steps of packaged models", own, comparisons)
+
+
+PLANS = {SHEAR: START, "rayleigh-benard-mini": 12, "turbulent-radiative-layer-2d-mini": 12}
+"""Recipes whose packaged models are planned for -> first frame of the context."""
+
+
+def _plan() -> Study:
+    """Plans for the tokens of the paper's cycle, made on validation splits, judged on test."""
+    own = tuple(replace(t, packaged=True) for name in PLANS for t in models(name, ("csm",)))
+    comparisons = tuple(
+        Comparison(f"plan-{name.removesuffix('-mini')}", (member.name,), STILL, start=start,
+                   planned="4-8-16")
+        for member, (name, start) in zip(own, PLANS.items(), strict=True)
+    )  # fmt: skip
+    about = "plans for the tokens of the cycle 4-8-16, of packaged models"
+    return Study("plan", about, own, comparisons)
 
 
 def _paper_grid() -> Study:
@@ -299,10 +310,12 @@ STUDIES: dict[str, Study] = {
         _rayleigh_benard(),
         _paper_grid(),
         _long(),
-        _attending_system("turbulent-radiative-layer-2d-mini", start=16),
-        _attending_system("supernova-explosion-mini", start=8),
+        _plan(),
+        _system("turbulent-radiative-layer-2d-mini", start=12),
+        _system("supernova-explosion-mini", start=4),
         *(rivals(system, minutes) for system in SYSTEMS for minutes in BUDGETS),
         *(tried(recipe) for recipe in STARTS),
+        *(scales(recipe) for recipe in STARTS),
         _axial(),
         _rules(),
         _cvit(),

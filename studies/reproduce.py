@@ -6,6 +6,7 @@ checkpoint, so the same command resumes what was interrupted.
 OUT/runs/NAME           one training run for each model, shared by all studies
 OUT/STUDY/forms.json    forms of training that were chosen, with the scores they were chosen by
 OUT/STUDY/COMPARISON    request.json, results.json, samples and report.html
+OUT/STUDY/COMPARISON.plan.json    the plan that it follows, where it has one
 RESULTS/STUDY.json      what is kept of all that for pages and cards, when all is done
 """
 
@@ -19,15 +20,18 @@ from typing import Any
 
 from rich.console import Console
 
+from overtone.assess.plan import plan
+from overtone.assess.plan_file import Plan
 from overtone.baselines.registry import create
 from overtone.cli.evaluate import evaluate_into
 from overtone.errors import ConfigError
-from overtone.evaluate import Candidate, load_candidate
+from overtone.evaluate import Candidate, Reading, Trajectories, load_candidate
 from overtone.evaluate.results import RESULTS, Results, storable
 from overtone.evaluate.run import one_core
 from overtone.files import replacing
 from overtone.models.storage import PACKAGED
-from overtone.progress import Terminal, bars
+from overtone.progress import Terminal, bars, one_bar
+from overtone.schedules import parse_schedule
 from overtone.train.config import RunConfig, change, load_config
 from overtone.train.journal import METRICS, SUMMARY, read_journal
 from overtone.train.run import data_folder
@@ -76,7 +80,12 @@ def reproduce(
     if results is not None:
         pairs = zip(study.comparisons, found, strict=True)
         kept = {comparison.name: thinned(own, comparison.curves) for comparison, own in pairs}
-        Archive(kept, forms).save(Path(results) / f"{study.name}.json")
+        plans = {
+            comparison.name: json.loads(_plan_file(study, comparison, out).read_text())
+            for comparison in study.comparisons
+            if comparison.planned
+        }
+        Archive(kept, forms, plans).save(Path(results) / f"{study.name}.json")
     return found
 
 
@@ -199,6 +208,11 @@ def _evaluate(
 ) -> Results:
     config = change(next(iter(used.values())).config(), comparison.data)
     data = data_folder(config.data, console=console)
+    schedules = list(comparison.schedules)
+    if comparison.planned:
+        path = _plan_file(study, comparison, out)
+        _plan(comparison, candidates[0], data, config, console, _command(study)).save(path)
+        schedules.append(f"plan:{path}")
     with one_core():
         found, _ = evaluate_into(
             out / study.name / comparison.name,
@@ -206,7 +220,7 @@ def _evaluate(
             data,
             console=console,
             curves={t.label or t.name: _run_of(t, out) / METRICS for t in used.values()},
-            schedules=comparison.schedules or None,
+            schedules=schedules or None,
             steps=comparison.steps,
             start=comparison.start,
             split=comparison.split,
@@ -220,14 +234,50 @@ def _evaluate(
     return found
 
 
+def _plan_file(study: Study, comparison: Comparison, out: Path) -> Path:
+    return out / study.name / f"{comparison.name}.plan.json"
+
+
+def _plan(
+    comparison: Comparison,
+    candidate: Candidate,
+    data: Path | str,
+    config: RunConfig,
+    console: Console,
+    command: str,
+) -> Plan:
+    """The plan for as many tokens as a schedule has, made on the validation split."""
+    reading = Reading(
+        split="valid",
+        start=comparison.start,
+        coarsen=config.data.coarsen,
+        stride=config.data.stride,
+    )
+    truth = Trajectories(data, candidate.model.domain.fields, candidate.model.context, reading)
+    tokens = parse_schedule(comparison.planned).tokens(truth.domain, comparison.steps)
+    truth.close()
+    with one_core(), one_bar(f"{comparison.name}: planning", console) as tick:
+        return plan(
+            candidate,
+            data,
+            steps=comparison.steps,
+            tokens=tokens,
+            command=command,
+            progress=tick,
+            **reading,
+        )
+
+
 def _request(comparison: Comparison, candidates: Sequence[Candidate]) -> dict[str, Any]:
     """All that an evaluation depends on, plain data."""
     models = [[c.name, c.seed, dict(c.training)] for c in candidates]
-    plan = asdict(comparison)
-    del plan["curves"]  # what is kept elsewhere changes nothing here
-    if not plan["allow_untrained"]:
-        del plan["allow_untrained"]  # as requests were before one could ask for it
-    asked = {"comparison": plan, "models": models, "windows": WINDOWS}
+    wanted = asdict(comparison)
+    del wanted["curves"]  # what is kept elsewhere changes nothing here
+    if not wanted["allow_untrained"]:
+        del wanted["allow_untrained"]  # as requests were before one could ask for it
+    if not wanted["planned"]:
+        del wanted["planned"]
+    asked = {"comparison": wanted, "models": models, "windows": WINDOWS}
     return json.loads(json.dumps(storable(asked)))  # as it will be read
 
 

@@ -89,6 +89,8 @@ class Comparison:
         split: what it is evaluated on; `"valid"` for what decides on a default.
         allow_untrained: whether models also follow schedules of patches that were left out of
             their training.
+        planned: a schedule whose tokens `overtone plan` may spend on the first model, on the
+            validation split; its plan is followed beside the schedules.
         curves: what the study's archive keeps of its rollouts beside totals: fields of `Run` and
             `Harmonics` that are long, because they have a value for each step or wavenumber.
     """
@@ -102,6 +104,7 @@ class Comparison:
     data: Mapping[str, Any] = field(default_factory=dict)
     split: str = "test"
     allow_untrained: bool = False
+    planned: str = ""
     curves: tuple[str, ...] = ()
 
 

@@ -13,22 +13,26 @@ from studies.study import Comparison, Study, Training
 from studies.tune import UNROLLED
 
 MINUTES = 2.0
-BASE: dict[str, Any] = {
-    "model.time": "fold",
-    "model.context": 8,
-    "model.skip": False,
-    "model.unit": "pace",
-    "optimizer.lr": 4e-3,
-    "train.shift": 0.5,
-    "train.unroll": 1,
-    "train.unroll_from": 0.0,
-    "train.patch_weights": None,
+BUDGET: dict[str, Any] = {
     "train.updates": 1_000_000,
     "train.max_cpu_minutes": MINUTES,
     "valid.rollout_steps": 40,
     "valid.every": 1_000_000,
     "save.every": 1_000_000,
     "data.workers": 0,
+}
+BASE: dict[str, Any] = {
+    "model.time": "fold",
+    "model.context": 8,
+    "model.skip": False,
+    "model.unit": "pace",
+    "model.scale": "context",
+    "optimizer.lr": 4e-3,
+    "train.shift": 0.5,
+    "train.unroll": 1,
+    "train.unroll_from": 0.0,
+    "train.patch_weights": None,
+    **BUDGET,
 }
 """Where the changes start from."""
 FNO = {"model.name": "fno", "model.size": "mini"}
@@ -61,6 +65,36 @@ STARTS = {"shear-flow-mini": (12, 24), "rayleigh-benard-mini": (12, 32)}
 """Recipe -> first frames of the longest context."""
 TRIED = {"shear-flow-mini": {**STABILITY, **LEARNING}, "rayleigh-benard-mini": STABILITY}
 """Recipe -> what is changed -> settings."""
+
+
+FURTHER: dict[str, Any] = {
+    "data.generate.steps": 240,
+    "data.generate.trajectories": 16,
+    "data.generate.seed": 1,
+    "data.generate.splits": [0.25, 0.25, 0.5],
+}
+"""Data from unseen starts, for rollouts five times as long as others."""
+SCALES = {"own scale": "context", "typical scale": "typical"}
+SEEDS = (0, 1, 2)
+
+
+def scales(recipe: str) -> Study:
+    """What a typical scale of each field does to short and to long rollouts; the recipe's form."""
+    name = f"{recipe}-scale"
+    own = tuple(
+        Training(f"{name}-{_slug(label)}-{seed}", recipe,
+                 {**BUDGET, "model.scale": scale, "train.seed": seed}, label=label)
+        for label, scale in SCALES.items() for seed in SEEDS
+    )  # fmt: skip
+    members = tuple(training.name for training in own)
+    start = STARTS[recipe][0]
+    near = Comparison(name, members, SCHEDULES, start=start, split="valid", curves=("vrmse",))
+    far = Comparison(
+        f"{name}-far", members, ("4-8-16", "4-8-16+shift"), start=start, split="valid", steps=200,
+        data=FURTHER, curves=("vrmse", "energy"),
+    )  # fmt: skip
+    about = "windows by their own scale, and by the data's, too, on the validation split of "
+    return Study(name, about + recipe.removesuffix("-mini"), own, (near, far))
 
 
 def tried(recipe: str) -> Study:

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 # Some virtual machines announce AMX and then trap its instructions, which bfloat16 would use.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+# No test asks a real hub: a name that is mistyped in one must not reach the network.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
@@ -24,6 +26,12 @@ torch.set_num_threads(1)
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _no_page_of_runs(monkeypatch):
+    """Drawing takes longer than the runs of tests; those that are about it ask for it."""
+    monkeypatch.setattr("overtone.train.follow.draw_page", lambda *_: None)
 
 
 @pytest.fixture(scope="session")
@@ -95,6 +103,43 @@ def full_disk():
             resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
 
     return limited
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A stand-in for the hub and what it was asked; nobody is logged in, the cache is empty."""
+    library = pytest.importorskip("huggingface_hub")
+    from huggingface_hub.utils import close_session
+
+    from tests.hub_stand_in import serving
+
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    close_session()
+    with serving() as server:
+        settings = {
+            "ENDPOINT": server.url,
+            "HUGGINGFACE_CO_URL_TEMPLATE": server.url + "/{repo_id}/resolve/{revision}/{filename}",
+            "HF_HUB_CACHE": str(tmp_path / "cache"),
+            "HF_TOKEN_PATH": str(tmp_path / "token"),
+            "HF_HUB_OFFLINE": False,
+            "HF_HUB_DISABLE_XET": True,
+        }
+        for name, value in settings.items():
+            monkeypatch.setattr(library.constants, name, value)
+        monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda _: None)
+        yield server.state
+        close_session()
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    """Forbid huggingface_hub all connections from now on, as HF_HUB_OFFLINE=1 does."""
+
+    def forbid():
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+    return forbid
 
 
 @pytest.fixture

@@ -1,20 +1,20 @@
 """The examples run as they stand: as scripts, and those that are notebooks cell by cell.
 
-Notebooks are kept as percent scripts (`# %%`), which jupytext and many editors open as they are. To
-run one needs no more than Python: a cell is compiled and executed like a script's part, and what
-its last line says is shown, as a notebook would.
+Notebooks are kept as percent scripts (`# %%`), which jupytext and many editors open as they are;
+`docs/builder/notebooks.py` runs them and makes pages of them.
 """
 
-import ast
 import re
 import runpy
 from pathlib import Path
 
 import pytest
 
+from docs.builder.notebooks import notebooks, run
+
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
-NOTEBOOKS = [path for path in EXAMPLES if path.read_text().startswith("# %%")]
+NOTEBOOKS = notebooks()
 
 
 @pytest.fixture(autouse=True)
@@ -33,41 +33,14 @@ def test_example_runs(path, capsys):
     assert capsys.readouterr().out
 
 
-def cells(path):
-    """Kind and content of each cell: `"markdown"` without its comment signs, or `"code"`."""
-    found = []
-    for part in re.split(r"^# %%", path.read_text(), flags=re.M)[1:]:
-        head, _, body = part.partition("\n")
-        kind = "markdown" if head.strip() == "[markdown]" else "code"
-        assert head.strip() in ("", "[markdown]"), f"{path.name}: a cell '# %%{head}'"
-        found.append((kind, body))
-    return found
-
-
-def execute(code, names):
-    """Run a cell; what its last line says, if it is an expression."""
-    tree = ast.parse(code)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "<cell>", "exec"), names)
-    return (
-        None if last is None else eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
-    )
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs_cell_by_cell(path, capsys):
+def test_notebook_runs_cell_by_cell(path):
     assert len(NOTEBOOKS) == 3
-    names, pictures = {"__name__": "__main__"}, 0
-    for kind, body in cells(path):
-        if kind == "markdown":
-            lines = body.strip("\n").splitlines()
-            assert all(line.startswith("#") or not line for line in lines), body
-            continue
-        shown = execute(body, names)
-        if hasattr(shown, "_repr_png_"):
-            pictures += shown._repr_png_().startswith(b"\x89PNG")
-    assert pictures >= 2
-    assert capsys.readouterr().out
+    outputs = [output for _, output in run(path)]
+    pictures = [picture for output in outputs for picture in output.pictures]
+    assert len(pictures) >= 2
+    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+    assert any(output.text for output in outputs)
 
 
 def code_lines(path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.mutations import MUTATIONS, chosen, judge, plant
+from benchmarks.mutations import MUTATIONS, Verdict, chosen, content, judge, plant, planted
 
 ROOT = Path(__file__).parents[1]
 
@@ -44,6 +44,20 @@ def test_some_are_chosen_by_how_their_names_begin():
     assert {m.name.partition(":")[0] for m in chosen(["train", "ops: PI"])} == {"train", "ops"}
     with pytest.raises(SystemExit, match="no mutation is called nonsense"):
         chosen(["nonsense"])
+
+
+def test_what_is_run_again_takes_the_place_of_what_was_known():
+    first, second, third = MUTATIONS[:3]
+    stale = {**planted(third), "old": "other code", "noticed": True, "by": "x", "seconds": 1.0}
+    before = [
+        {**planted(first), "noticed": False, "by": "", "seconds": 1.0},
+        {**planted(second), "noticed": True, "by": "y", "seconds": 1.0},
+        stale,
+    ]
+    found = content({first: Verdict(True, "z", 2.0)}, before)
+    assert [row["name"] for row in found["mutations"]] == [first.name, second.name]
+    assert [row["by"] for row in found["mutations"]] == ["z", "y"]
+    assert (found["planted"], found["noticed"]) == (2, 2)
 
 
 @pytest.mark.parametrize(

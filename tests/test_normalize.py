@@ -3,7 +3,16 @@ import math
 import pytest
 import torch
 
-from overtone.normalize import CHANGE_FLOOR, change_share, size_of, statistics, typical_pace
+from overtone.normalize import (
+    CHANGE_FLOOR,
+    REST,
+    change_share,
+    size_of,
+    spread_of,
+    statistics,
+    typical_pace,
+    typical_scale,
+)
 
 
 def fields(scale=1.0, frames=5, seed=0, dtype=torch.float64):
@@ -184,6 +193,59 @@ def test_what_is_zero_everywhere_has_no_unit_and_stays_zero():
     assert bool((stats.add_change(x, torch.ones_like(x))[:, :, 1] == 0).all())
     assert bool(stats.change_between(x, x + 1).isfinite().all())
     assert bool((stats.unit[:, :, [0, 2]] > 0).all())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_fields_are_measured_by_their_own_and_their_usual_spread(causal):
+    """Waves of standard deviation √½ and 3·√½, where √2 is usual and where nothing is."""
+    stats = statistics(waves(1 / 12), scale=torch.tensor([2**0.5, 0.0]), causal=causal)
+    found = stats.std[0, -1].tolist()
+    assert found == pytest.approx([1.0, 3 * 0.5**0.5], rel=1e-5)
+    seen = stats.normalise(waves(1 / 12))[0, -1, 0]
+    assert seen.abs().max() == pytest.approx(1.0, rel=1e-5)
+
+
+def test_a_scale_shows_what_has_grown_and_calls_it_back():
+    """Four times the amplitude looks twice as large, and changes by 4^¾ of the unit, not by 4."""
+    x, scale, pace = waves(1 / 12)[:, :, :1], torch.tensor([1.0]), torch.tensor([0.3])
+    usual, grown = (statistics(k * x, scale=scale, pace=pace) for k in (1, 4))
+    ratio = grown.normalise(4 * x)[0, -1].abs().max() / usual.normalise(x)[0, -1].abs().max()
+    assert float(ratio) == pytest.approx(2.0, rel=1e-5)
+    assert float(grown.unit[0, -1, 0] / usual.unit[0, -1, 0]) == pytest.approx(4**0.75, rel=1e-5)
+    alone = [statistics(k * x, pace=pace) for k in (1, 4)]
+    assert float(alone[1].unit[0, -1, 0] / alone[0].unit[0, -1, 0]) == pytest.approx(4.0)
+
+
+def test_what_rests_can_start_where_its_scale_is_known():
+    x = fields()
+    x[:, :, 1] = 0
+    pace, scale = torch.tensor([0.1, 0.1, 0.1]), torch.tensor([1.0, 2.0, 0.0])
+    stats = statistics(x, pace=pace, scale=scale)
+    assert stats.std[0, -1, 1] == pytest.approx(2 * REST**0.5)
+    assert bool((stats.unit > 0).all())
+    assert bool((stats.normalise(x)[:, :, 1] == 0).all())
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-25, 1e20, 1e30])
+def test_a_scale_has_the_units_of_its_field(unit):
+    x, pace = fields(dtype=torch.float32), torch.tensor([0.2, 0.0, 0.1])
+    scale = torch.tensor([0.3, 2.0, 0.0])
+    found = statistics(unit * x, pace=pace, scale=unit * scale)
+    expected = statistics(x, pace=pace, scale=scale)
+    for name in ("mean", "std", "change", "unit"):
+        wanted = getattr(expected, name).double()
+        assert torch.allclose(getattr(found, name).double() / unit, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_the_usual_spread_of_fields():
+    found = spread_of(torch.cat([waves(1 / 12), 2 * waves(1 / 24)]))
+    expected = 0.5**0.5 * torch.tensor([[1.0, 3.0], [2.0, 6.0]], dtype=torch.float64)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
+    torch.testing.assert_close(typical_scale(found), expected.mean(dim=0), rtol=1e-5, atol=0)
+    zero = torch.zeros_like(waves(1 / 12))
+    assert torch.equal(spread_of(zero), torch.zeros(1, 2, dtype=torch.float64))
+    at_rest_first = torch.tensor([[0.0], [1e-3], [2.0]])
+    assert typical_scale(at_rest_first).tolist() == pytest.approx([0.667], rel=1e-3)
 
 
 def test_sizes_are_powers_of_two_below_the_largest_value():

@@ -38,7 +38,9 @@ from overtone.version import __version__
 if TYPE_CHECKING:
     from overtone import data
     from overtone.assess import assess
+    from overtone.assess.plan import plan
     from overtone.evaluate import evaluate
+    from overtone.export import export
     from overtone.report.figures.rollout import plot_rollout
     from overtone.rollout.calibrate import calibrate
     from overtone.train import recipes
@@ -49,7 +51,9 @@ LATER = {
     "calibrate": ("overtone.rollout.calibrate", "calibrate"),
     "data": ("overtone.data", ""),
     "evaluate": ("overtone.evaluate", ""),  # a module that can be called, see there
+    "export": ("overtone.export", ""),  # likewise
     "fit": ("overtone.train.fit", "fit"),
+    "plan": ("overtone.assess.plan", "plan"),
     "plot_rollout": ("overtone.report.figures.rollout", "plot_rollout"),
     "recipes": ("overtone.train.recipes", ""),
 }
@@ -105,12 +109,14 @@ __all__ = [
     "calibrate",
     "data",
     "evaluate",
+    "export",
     "fit",
     "flexify",
     "load",
     "parse_rule",
     "parse_schedule",
     "patch",
+    "plan",
     "plot_rollout",
     "recipes",
     "rollout",

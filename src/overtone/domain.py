@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import torch
@@ -154,7 +154,7 @@ class Window:
     domain: Domain
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fields, Tensor):
+        if not isinstance(self.fields, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
             object.__setattr__(self, "fields", _as_tensor(self.fields))
         expected = f"(B, T, {len(self.domain.fields)}, {', '.join(map(str, self.domain.shape))})"
         given = tuple(self.fields.shape)
@@ -274,11 +274,11 @@ def per_axis(value: PerAxis, ndim: int, name: str) -> tuple[int, ...]:
 
 def is_int(value: object) -> TypeGuard[int]:
     """Whether a value is a whole number, NumPy's or Python's; 4.0 and True are none."""
-    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+    return type(value) is int or (type(value) is not bool and isinstance(value, Integral))
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return type(value) is not bool and isinstance(value, Real)
 
 
 def entries(value: object) -> tuple[Any, ...]:
@@ -290,16 +290,19 @@ def entries(value: object) -> tuple[Any, ...]:
 
 
 def _as_tensor(fields: Any) -> Tensor:
-    array = isinstance(fields, np.ndarray)
-    if not array or fields.dtype.kind != "f" or fields.dtype.itemsize > 8:
-        kind = f"an array of {fields.dtype}" if array else f"a {type(fields).__name__}"
+    array = cast("np.ndarray[Any, Any]", fields) if isinstance(fields, np.ndarray) else None
+    if array is None or array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        given = cast("object", fields)
+        kind = f"a {type(given).__name__}" if array is None else f"an array of {array.dtype}"
         raise DomainError(
             f"fields are {kind}; expected a tensor, or a NumPy array, of floating-point numbers: "
             "convert them, e.g. with torch.tensor(fields, dtype=torch.float32)"
         )
     # torch takes neither foreign byte orders, nor negative strides, nor memory that is locked.
-    native = fields.astype(fields.dtype.newbyteorder("="), copy=False)
-    return torch.from_numpy(np.require(native, requirements=["C", "W"]))
+    native: Any = np.require(
+        array.astype(array.dtype.newbyteorder("="), copy=False), requirements=["C", "W"]
+    )
+    return torch.as_tensor(native)
 
 
 def _positive(value: float, name: str) -> float:

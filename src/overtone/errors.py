@@ -50,6 +50,10 @@ class RolloutDiverged(OvertoneError):
         self.num_valid = num_valid
 
 
+class ExportError(OvertoneError):
+    """A model that can't be exported, or whose exported program is not the model."""
+
+
 class ConfigError(OvertoneError):
     """A training run's configuration is not what it should be."""
 

@@ -14,6 +14,15 @@ usually changes by, and
 
 in which every step halves the logarithm of such an error. Without a pace, u = d.
 
+Amplitudes are the same story, told more slowly. If `s` is the window's own standard deviation, a
+field that has grown twofold looks to the model as it did before, and it may grow twofold again. So
+a trained model also knows the scale of each field, the standard deviation that it usually has, and
+
+    s = √(standard deviation · scale):
+
+what is too large looks too large, by half of its logarithm, and the model has seen in its data what
+follows then. Windows of unlike amplitude still come nearer to each other than they are.
+
 With causal time attention every frame of a window makes a prediction, and none may see a later
 frame, not even through a mean. So frame `t` has statistics of its own, over the frames `1 … t`;
 those of the last frame are the statistics of the whole context.
@@ -36,6 +45,9 @@ STD_FLOOR = 1e-5
 CHANGE_FLOOR = 1e-4
 """Smallest unit of change, relative to the standard deviation."""
 
+REST = 1e-3
+"""Smallest standard deviation, relative to the scale: what is below it is at rest."""
+
 MAX_SPREAD = 1.5
 """Largest standard deviation of the logarithm of a pace, about a factor of 4.5."""
 
@@ -45,7 +57,8 @@ class Statistics:
     """What each frame may know of its context.
 
     Attributes:
-        mean, std, change: `(B, T, C)`, in physical units, for each frame over the frames up to it.
+        mean, std, change: `(B, T, C)`, in physical units, for each frame over the frames up to it;
+            `std` is what fields are measured in, by the scale where there is one.
         unit: `(B, T, C)`, what predicted changes are measured in; 0 where the field is zero.
     """
 
@@ -79,19 +92,29 @@ class Statistics:
         return Statistics(*(x[:, -1:] for x in (self.mean, self.std, self.change, self.unit)))
 
 
-def statistics(fields: Tensor, *, pace: Tensor | None = None, causal: bool = True) -> Statistics:
+def statistics(
+    fields: Tensor,
+    *,
+    pace: Tensor | None = None,
+    scale: Tensor | None = None,
+    causal: bool = True,
+) -> Statistics:
     """Statistics of every frame's context.
 
     Args:
         fields: `(B, T, C, *space)` in physical units.
         pace: how much of its standard deviation each field usually changes by, `(C,)`; 0 where that
             is not known.
+        scale: the standard deviation that each field usually has, `(C,)`, in physical units; 0
+            where that is not known.
         causal: whether a frame knows only the frames up to it, or the whole window.
     """
     every = (1, *range(3, fields.dim()))
     size = size_of(fields, dim=every)
     mean, var, change = (_up_to_each if causal else _of_all)(fields / size)
     std = (var + STD_FLOOR**2 * (var + mean.square())).sqrt()
+    if scale is not None:
+        std = _measured_by(scale.to(std.dtype) / size.flatten(2), std)
     known = std > 0
     std = torch.where(known, std, 1.0)
 
@@ -105,6 +128,15 @@ def statistics(fields: Tensor, *, pace: Tensor | None = None, causal: bool = Tru
     unit, size = unit * known, size.flatten(2)
     found = ((x * size).expand(-1, fields.shape[1], -1) for x in (mean, std, step, unit))
     return Statistics(*found)
+
+
+def _measured_by(scale: Tensor, std: Tensor) -> Tensor:
+    """The geometric mean of scales `(B, 1, C)` and standard deviations `(B, T, C)`.
+
+    A field that is at rest in a window has a scale to start by; one without a scale keeps its own.
+    """
+    awake = torch.hypot(std, REST * scale)
+    return torch.where(scale > 0, (awake * scale).sqrt(), std)
 
 
 def _up_to_each(fields: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -159,12 +191,24 @@ def size_of(fields: Tensor, dim: tuple[int, ...]) -> Tensor:
     return largest / (2 * mantissa)
 
 
-def change_share(fields: Tensor) -> Tensor:
-    """How much of its standard deviation each field changes by from frame to frame, `(B, C)`.
+def spread_of(fields: Tensor) -> Tensor:
+    """The standard deviation of each field over all frames and cells, `(B, C)`; 0 if it has none.
 
-    Of windows `(B, T, C, *space)` of at least two frames.
+    Args:
+        fields: windows `(B, T, C, *space)`.
     """
     stats = statistics(fields, causal=False).last()
+    return torch.where(stats.unit > 0, stats.std, 0.0)[:, 0]
+
+
+def change_share(fields: Tensor, scale: Tensor | None = None) -> Tensor:
+    """How much of its standard deviation each field changes by from frame to frame, `(B, C)`.
+
+    Args:
+        fields: windows `(B, T, C, *space)` of at least two frames.
+        scale: as for `statistics`.
+    """
+    stats = statistics(fields, scale=scale, causal=False).last()
     return (stats.change / stats.std)[:, 0]
 
 
@@ -176,6 +220,15 @@ def typical_pace(shares: Tensor) -> Tensor:
     """
     spread = shares.log().std(dim=0, correction=0)
     return torch.where(spread <= MAX_SPREAD, shares.mean(dim=0), 0.0)
+
+
+def typical_scale(spreads: Tensor) -> Tensor:
+    """The scale of each field `(C,)`, by the standard deviations of many windows, `(N, C)`.
+
+    The mean, also of a field that rests at first: it is the one that runs away where nothing calls
+    it back, and what rests is told from what is lost by looking smaller.
+    """
+    return spreads.mean(dim=0)
 
 
 def _running_mean(x: Tensor) -> Tensor:

@@ -11,10 +11,10 @@ import torch
 
 from overtone.files import cache_dir
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
-PACKAGES = ("torch", "numpy", "h5py", "safetensors", "matplotlib", "typer", "rich")
+PACKAGES = ("numpy", "h5py", "safetensors", "matplotlib", "typer", "rich")
 
 
 def gather() -> dict[str, str]:
@@ -28,6 +28,7 @@ def machine() -> dict[str, str]:
     return {
         "overtone": __version__,
         "python": platform.python_version(),
+        "torch": torch.__version__,  # names the build, unlike the metadata of PyPI's wheels
         **{name: package_version(name) for name in PACKAGES},
         "platform": platform.platform(),
         "processor": processor_name(),

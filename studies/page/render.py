@@ -13,8 +13,10 @@ from pathlib import Path
 from overtone.errors import OvertoneError, suggest
 from overtone.files import replacing
 from overtone.report.series import num_seeds
+from studies.page import assess_tables
 from studies.page.blocks import Block, PageError, content, fill, find_blocks, framed
 from studies.page.model_tables import next_step, setting, training, tried
+from studies.page.plan_tables import plans
 from studies.page.rollout_tables import (
     artifacts,
     bands,
@@ -60,6 +62,7 @@ TABLES: dict[str, Kind] = {
     "swell": Kind(swell, (*CHOICE, "fields", "axis", "periods")),
     "energy": Kind(energy, CHOICE),
     "comparison": Kind(comparison, CHOICE),
+    "plans": Kind(plans, ("relative",)),
     "training": Kind(training, ("models",), pooled=False),
     "tried": Kind(tried, ("models", "against")),
     "setting": Kind(setting, pooled=False),
@@ -119,6 +122,8 @@ def _render(block: Block, library: Library) -> str:
     try:
         if block.what == "value":
             return render_value(block, library)
+        if block.kind in assess_tables.KINDS:
+            return assess_tables.render(block.kind, block.names, library.folder)
         return _render_table(block, library)
     except OvertoneError as error:
         raise PageError(f"line {block.line}, '{block}': {error}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from overtone.errors import DataError, suggest
 from overtone.evaluate.results import ModelResult, Results
@@ -24,10 +25,12 @@ class Source:
     Attributes:
         name: the comparison's.
         results: its numbers.
+        plan: the plan that it followed, as its file has it; None without.
     """
 
     name: str
     results: Results
+    plan: Mapping[str, Any] | None = None
 
     def models(self, wanted: Sequence[str] | None = None) -> list[str]:
         """Names of all models, or of those wanted, in the order in which they are wanted."""
@@ -98,8 +101,11 @@ class Library:
         study = study_of(name)
         path = self.folder / f"{study}.json"
         if study not in self._read and path.exists():
-            found = Archive.load(path).comparisons
-            self._read[study] = {key: Source(key, results) for key, results in found.items()}
+            found = Archive.load(path)
+            self._read[study] = {
+                key: Source(key, results, found.plans.get(key))
+                for key, results in found.comparisons.items()
+            }
         return self._read.get(study, {}).get(name)
 
 

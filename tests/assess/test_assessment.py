@@ -14,12 +14,13 @@ def test_it_is_the_estimates_of_all_steps(model, make_window):
     window = make_window(model.domain)
     found = ot.assess(model, window, "4-8-16+shift", steps=3)
     frames = ot.rollout(model, window, steps=3, schedule="4-8-16+shift", estimate=True)
-    last = None
-    for step, last in enumerate(frames):
+    kept = []
+    for step, frame in enumerate(frames):
+        kept.append(frame)
         assert torch.equal(found.value[:, step], frames.estimate.value)
         assert torch.equal(found.fields[:, step], frames.estimate.fields)
         assert torch.equal(found.local[:, step], frames.estimate.local)
-    assert torch.equal(found.last, last)
+    assert torch.equal(found.last, kept[-1])
     assert torch.equal(found.map, frames.estimate.map)
     assert found.tokens == frames.tokens
     assert found.patches() == [["4", "8", "16"]] * 2

@@ -14,7 +14,7 @@ pytest.importorskip("neuralop", reason="needs overtone[neuralop]", exc_type=Impo
 
 @pytest.mark.parametrize(("name", "options"), [("fno", {}), ("tfno", {"rank": 0.5})])
 def test_the_network_is_the_librarys_model(make_baseline, name, options):
-    from neuralop import models
+    from neuralop import models  # pyright: ignore[reportMissingImports]
 
     model = make_baseline(name, modes=8, width=16, **options)
     kind = models.FNO if name == "fno" else models.TFNO
@@ -29,7 +29,7 @@ def test_the_network_is_the_librarys_model(make_baseline, name, options):
 
 
 def test_padding_is_the_librarys_on_the_axes_that_are_not_periodic(make_baseline, make_domain):
-    from neuralop import models
+    from neuralop import models  # pyright: ignore[reportMissingImports]
 
     model = make_baseline("fno", make_domain((16, 24), ("periodic", "wall")), modes=8, width=16)
     library = models.FNO(

@@ -19,7 +19,7 @@ def test_padded_convolution_wraps_on_periodic_axes_and_sees_zeros_elsewhere():
     x = torch.randn(1, 2, 6, 7, dtype=torch.float64)
     padded = torch.nn.functional.pad(x, (0, 0, 1, 1), mode="circular")
     padded = torch.nn.functional.pad(padded, (1, 1, 0, 0))
-    expected = torch.nn.functional.conv2d(padded, conv.conv.weight, conv.conv.bias)
+    expected = torch.nn.functional.conv2d(padded, conv.conv.weight, conv.conv.bias)  # pyright: ignore[reportCallIssue]
     assert torch.allclose(conv(x), expected)
     assert conv(x).shape == (1, 3, 6, 7)
 

@@ -55,7 +55,7 @@ def test_fields_without_sample_or_time(make_folder):
 
 
 def test_generated_data_with_their_normalisation(tmp_path):
-    from the_well.data.normalization import ZScoreNormalization
+    from the_well.data.normalization import ZScoreNormalization  # pyright: ignore[reportMissingImports]
 
     folder = generate(ShearFlow(shape=(16, 32)), tmp_path / "a", trajectories=4, steps=8)
     assert_equal_items(folder)
@@ -83,7 +83,7 @@ def test_their_deltas(make_folder):
 
 
 def test_their_dummy_file_is_read(tmp_path):
-    from the_well.utils.dummy_data import write_dummy_data
+    from the_well.utils.dummy_data import write_dummy_data  # pyright: ignore[reportMissingImports]
 
     write_dummy_data(str(tmp_path / "dummy.hdf5"))
     data = WellFolder(tmp_path / "dummy.hdf5", context=2)

@@ -350,7 +350,7 @@ def test_frames_that_are_kept_are_the_same_and_nobody_elses(make_folder, coarsen
             (window, target), (same, following) = plain[index], kept[index]
             assert torch.equal(window.fields, same.fields)
             assert torch.equal(target, following)
-            same.fields.zero_(), following.zero_()
+            same.fields.zero_(), following.zero_()  # pyright: ignore[reportUnusedExpression]
     twin = pickle.loads(pickle.dumps(kept))
     assert torch.equal(twin[3][0].fields, plain[3][0].fields)
     assert len(pickle.dumps(kept)) < 2 * len(pickle.dumps(plain))

@@ -101,7 +101,7 @@ def test_harmonics_are_of_residuals_in_units_of_the_truth():
     assert len(seen.excess) == 2
     assert len(seen.cell) == len(seen.cell[0]) == 4
     both = (frames - truths) / truths.std(dim=(-2, -1), keepdim=True)
-    assert sum(map(sum, seen.cell)) / 16 == pytest.approx(both.square().mean().item(), rel=1e-4)
+    assert sum(map(sum, seen.cell)) / 16 == pytest.approx(both.square().mean().item(), rel=1e-4)  # pyright: ignore[reportCallIssue]
     assert math.isfinite(seen.overall)
     assert 0 <= seen.p_value <= 1
 

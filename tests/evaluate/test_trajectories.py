@@ -49,7 +49,7 @@ def test_batches_respect_size_and_files(toy):
     assert [*truth.batches(10, by_file=True)] == [[0, 1, 2], [3, 4]]
     assert [*read(toy, trajectories=2).batches(3)] == [[0, 1]]
     with pytest.raises(ot.DataError, match="batch is 0"):
-        [*truth.batches(0)]
+        [*truth.batches(0)]  # pyright: ignore[reportUnusedExpression]
 
 
 def test_batches_keep_domains_apart(tmp_path):

@@ -415,7 +415,7 @@ def test_constant_fields_stay_constant_at_every_patch():
         model = Shuffled(kernel).eval()
         conv, _ = model.decoder
         nn.init.zeros_(conv.weight)
-        conv.bias.data.copy_(torch.tensor([1.0, 2.0]).repeat_interleave(64))
+        conv.bias.data.copy_(torch.tensor([1.0, 2.0]).repeat_interleave(64))  # pyright: ignore[reportCallIssue]
         ot.flexify(model, "embed", "decoder", patches=patches, mode=mode)
         for size in patches:
             with ot.patch(model, size):

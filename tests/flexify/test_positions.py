@@ -180,7 +180,7 @@ class Attention(nn.Module):
         self.register_buffer("relative_position_index", index)
 
     def bias(self):
-        table = self.relative_position_bias_table[self.relative_position_index.view(-1)]
+        table = self.relative_position_bias_table[self.relative_position_index.view(-1)]  # pyright: ignore[reportCallIssue]
         return table.view(*self.relative_position_index.shape, -1).movedim(-1, 0)
 
 
@@ -226,7 +226,7 @@ def test_windows_smaller_than_the_grid_and_foreign_orders_stay():
     assert find_tables(Model(), (8, 12)) == {}
     assert find_tables(Model(), None) == {}
     model = Model()
-    model.attention.relative_position_index.copy_(model.attention.relative_position_index.flip(0))
+    model.attention.relative_position_index.copy_(model.attention.relative_position_index.flip(0))  # pyright: ignore[reportCallIssue]
     assert find_tables(model, (4, 6)) == {}
 
 

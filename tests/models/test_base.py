@@ -126,12 +126,17 @@ def test_every_kind_comes_back_but_flexified_ones(model, make_window, tmp_path):
 
 def test_other_weights_can_be_saved_than_its_own(make_domain, tmp_path):
     model = Drift(make_domain(), (8,))
-    weights = {"speed": torch.tensor(5.0), "pace": torch.tensor([0.1, 0.2])}
+    weights = {
+        "speed": torch.tensor(5.0),
+        "pace": torch.tensor([0.1, 0.2]),
+        "scale": torch.tensor([3.0, 0.0]),
+    }
     model.save(tmp_path / "model", weights=weights)
     again = Drift.from_pretrained(tmp_path / "model")
     assert again.patches == (8,)
     assert again.speed == 5
     assert again.pace.tolist() == pytest.approx([0.1, 0.2])
+    assert again.scale.tolist() == [3, 0]
 
 
 def test_a_patch_may_be_left_out_where_there_is_no_choice(make_domain, make_window):
@@ -398,9 +403,10 @@ def test_half_precision_is_converted(saved, model, make_window, dtype):
     assert torch.allclose(again(window, 8), model(window, 8), atol=0.05)
 
 
-def test_a_present_folder_without_its_pace_is_not_whole(saved):
-    rewrite(saved, lambda weights: weights.pop("pace"))
-    with pytest.raises(ot.CheckpointError, match=r"missing \['pace'\]"):
+@pytest.mark.parametrize("name", ["pace", "scale"])
+def test_a_present_folder_without_its_units_is_not_whole(saved, name):
+    rewrite(saved, lambda weights: weights.pop(name))
+    with pytest.raises(ot.CheckpointError, match=rf"missing \['{name}'\]"):
         ot.load(saved)
 
 

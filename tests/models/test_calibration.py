@@ -5,7 +5,8 @@ import pytest
 import torch
 
 import overtone as ot
-from overtone.models.calibration import ANY, FILE, Band, Calibration, load_calibration, step_of
+from overtone.hub import CALIBRATION as FILE
+from overtone.models.calibration import ANY, Band, Calibration, load_calibration, step_of
 from overtone.models.storage import save_calibration
 
 

@@ -35,6 +35,16 @@ def test_the_first_folders_had_no_kind_no_pace_and_fewer_numbers(make_model, mak
     assert torch.equal(loaded(window, 8), model(window, 8))
 
 
+def test_folders_of_version_0_1_had_no_scale(make_model, make_window, tmp_path):
+    model = make_model()
+    model.pace.fill_(0.1)
+    model.save(tmp_path / "m")
+    rewrite(tmp_path / "m", config=lambda content: content | {"overtone": "0.1.0"}, drop=("scale",))
+    loaded, window = ot.load(tmp_path / "m"), make_window(model.domain)
+    assert torch.equal(loaded.scale, torch.zeros(2))
+    assert torch.equal(loaded(window, 8), model(window, 8))
+
+
 def test_a_baseline_of_its_old_name_loads(make_domain, tmp_path):
     model = ot.baseline("afno_net", domain=make_domain(), context=2, size="mini")
     model.save(tmp_path / "m")

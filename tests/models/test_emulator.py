@@ -35,6 +35,7 @@ def by_loops(model, fields, strides):
     Fields are `(T, C, n)`; `strides` are those of the encoder's two stages.
     """
     mean, std = fields.mean(dim=(0, 2)), fields.std(dim=(0, 2), correction=0)
+    std = (std * model.scale).sqrt()
     step = fields.diff(dim=0).square().mean(dim=(0, 2)).sqrt()
     num_frames, num_fields, _ = fields.shape
     x = torch.stack([(fields[t, c] - mean[c]) / std[c]
@@ -116,6 +117,7 @@ def test_a_folded_model_by_loops(make_domain, make_model, tokenizer, kernels, pa
     for parameter in model.parameters():  # norms and biases are no longer ones and zeros
         parameter.data += 0.1 * torch.randn_like(parameter)
     model.pace.copy_(torch.tensor([0.3, 2.0]))
+    model.scale.copy_(torch.tensor([0.7, 4.0]))
     fields = torch.randn(3, 2, 24, dtype=torch.float64).cumsum(dim=0) + 5
     expected = by_loops(model, fields, strides)
     frame = model(ot.Window(fields[None], model.domain), patch)[0]

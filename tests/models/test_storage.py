@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
@@ -196,3 +197,67 @@ def test_saving_replaces_a_model_and_nothing_else(folder, make_model, tmp_path, 
         model.save(".")
     assert (folder / "thesis.tex").read_text() == "years of work"
     assert (own / "config.json").read_text() == "{}"
+
+
+def test_a_fingerprint_knows_the_model_again_and_no_other(make_model, tmp_path):
+    model = make_model()
+    own = storage.fingerprint(model)
+    model.save(tmp_path / "m")
+    assert storage.fingerprint(ot.load(tmp_path / "m")) == own
+    with torch.no_grad():
+        next(model.parameters()).view(-1)[0] += 1e-3
+    assert storage.fingerprint(model) != own
+    model.load_state_dict(ot.load(tmp_path / "m").state_dict())
+    assert storage.fingerprint(model) == own
+    model.pace[0] += 1  # buffers change predictions, too
+    assert storage.fingerprint(model) != own
+    assert storage.fingerprint(object()) == storage.fingerprint(object()) != storage.fingerprint([])
+
+
+def test_a_name_is_a_packaged_model_then_a_folder(make_model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(storage, "PACKAGED", tmp_path / "packaged")
+    make_model(tokenizer="ckm").save(tmp_path / "packaged" / "tiny")
+    make_model().save(tmp_path / "tiny")
+    with pytest.warns(UserWarning, match="'tiny' is the packaged model .* write './tiny'"):
+        assert ot.load("tiny").config["tokenizer"] == "ckm"
+    assert ot.load("./tiny").config["tokenizer"] == "csm"
+    assert ot.load(Path("tiny")).config["tokenizer"] == "csm"
+    assert ot.Emulator.from_pretrained("./tiny").config["tokenizer"] == "csm"
+    assert storage.locate_model("./tiny").said == "a folder"
+    (tmp_path / "tiny").rename(tmp_path / "other")
+    assert storage.locate_model("tiny").said == "a packaged model"
+
+
+def test_only_a_text_can_be_a_repository(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(storage, "download", None)
+    with pytest.raises(ot.CheckpointError, match="'runs/mine' does not exist"):
+        ot.load(Path("runs/mine"))
+
+
+def test_revisions_are_of_repositories(folder):
+    with pytest.raises(ot.CheckpointError, match="a folder, which has no revisions"):
+        ot.load(folder, revision="v1")
+    with pytest.raises(ot.CheckpointError, match="a packaged model, which has no revisions"):
+        ot.load("shear-flow-mini-csm", revision="v1")
+
+
+def test_a_missing_folder_suggests_its_neighbour(make_model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_model().save(tmp_path / "runs" / "shear")
+    for name in ("runs/shaer", Path("runs/shaer")):
+        with pytest.raises(ot.CheckpointError, match="did you mean 'runs/shear'"):
+            ot.load(name)
+
+
+def test_a_model_knows_the_folder_that_it_was_read_from(folder, make_model):
+    assert make_model().source is None
+    assert ot.load(folder).source == ot.Emulator.from_pretrained(folder).source == folder
+
+
+def test_a_card_is_a_part_of_the_folder(make_model, tmp_path):
+    make_model().save(tmp_path / "it", card="# it\n")
+    assert (tmp_path / "it" / "README.md").read_text() == "# it\n"
+    make_model().save(tmp_path / "it")  # it is ours, and goes with the model that it told of
+    assert not (tmp_path / "it" / "README.md").exists()

@@ -75,3 +75,10 @@ def test_the_same_grid_is_left_alone_and_the_nyquist_mode_goes():
     assert resample(fields, (8,)) is fields
     nyquist = torch.tensor([1.0, -1.0] * 4)
     assert torch.allclose(resample(nyquist, (16,)), torch.zeros(16), atol=1e-6)
+
+
+def test_fields_that_are_expanded_have_modes_like_any_other():
+    space = fourier_space((16, 32), (1.0, 2.0), torch.device("cpu"))
+    column = torch.randn(3, 1, 32, dtype=torch.float64)
+    expanded = column.expand(3, 16, 32)
+    assert torch.allclose(space.modes(expanded), space.modes(expanded.clone()), atol=1e-12)

@@ -4,14 +4,15 @@ import re
 
 import pytest
 
-from overtone.report.gallery import drawings, slug, telling_keys
+from overtone.report.gallery import FIELDS, PICTURES, SECTIONS, drawings, slug, telling_keys
 
-OVERVIEW = ["rollout_dial", "rollout_errors", "next_step_dial"]
+OVERVIEW = ["rollout_errors", "rollout_dial", "next_step_dial"]
 DIAGNOSIS = [
+    "artifact_map",
+    "seam_growth",
+    "harmonic_growth",
     "residual_spectra",
     "axis_spectra",
-    "harmonic_growth",
-    "seam_growth",
     "folded_maps",
     "band_errors",
     "physics",
@@ -26,7 +27,9 @@ def names():
 def test_all_figures_in_order_and_with_words(make_results, make_samples):
     panels = ["panels_0_tracer", "panels_1_pressure"]
     made = list(drawings(make_results(), make_samples(), {}))
-    assert [drawing.name for drawing in made] == OVERVIEW + panels + DIAGNOSIS
+    assert [drawing.name for drawing in made] == panels + OVERVIEW + DIAGNOSIS
+    order = [PICTURES, FIELDS, *list(SECTIONS)[1:]]
+    assert [order.index(d.section) for d in made] == sorted(order.index(d.section) for d in made)
     for drawing in made:
         assert drawing.title
         assert drawing.caption.endswith(".")
@@ -46,6 +49,14 @@ def test_three_axes_have_slices_and_projections(names, make_results, make_sample
 def test_without_samples_and_runs(names, make_model, make_results, make_samples):
     assert names(make_results(), make_samples(keys=[]), {}) == OVERVIEW + DIAGNOSIS
     assert names(make_results([make_model(schedules=())]), None, {}) == ["next_step_dial"]
+
+
+def test_several_models_are_compared_first_and_what_ran_off_is_named(make_model, make_results):
+    models = [make_model(schedules=["16"]), make_model("other", schedules=["16"], factor=20.0)]
+    made = {drawing.name: drawing for drawing in drawings(make_results(models), None, {})}
+    assert next(iter(made)) == "best_errors"
+    assert "at a triangle: other with schedule 16." in made["rollout_errors"].caption
+    assert "triangle" not in made["next_step_dial"].caption
 
 
 def test_what_is_left_out_is_said(make_model, make_results, make_samples):

@@ -15,8 +15,9 @@ from PIL import Image
 from overtone.errors import OvertoneError
 from overtone.evaluate.results import Results
 from overtone.report import html, write_report
-from overtone.report.html import Picture, page
-from overtone.report.summary import sentences
+from overtone.report import page as pages
+from overtone.report.html import page
+from overtone.report.page import Picture
 from overtone.report.tables import tables
 
 VOID = {"meta", "img", "br", "link"}
@@ -54,18 +55,18 @@ def read(text):
 
 @pytest.fixture
 def picture(tmp_path):
-    def make(name="a", caption="What it shows.", size=(40, 30)):
+    def make(name="a", caption="What it shows.", size=(40, 30), section="pictures"):
         folder = tmp_path / "figures"
         folder.mkdir(exist_ok=True)
         path = folder / f"{name}.png"
         Image.effect_noise(size, 50).save(path)
-        return Picture((path,), f"title {name}", caption, f"alt {name}", size)
+        return Picture((path,), f"title {name}", caption, f"alt {name}", size, section)
 
     return make
 
 
 def render(results, pictures=()):
-    return page(results, sentences(results), tables(results), pictures)
+    return page(results, pictures)
 
 
 def test_the_page_is_well_formed_and_needs_no_network(make_results, picture):
@@ -76,7 +77,8 @@ def test_the_page_is_well_formed_and_needs_no_network(make_results, picture):
     assert not checker.all("link")
     for attrs in checker.all("img"):
         assert attrs["src"].startswith("data:image/png;base64,")
-    assert [attrs["href"] for attrs in checker.all("a")] == ["results.json"]
+    outside = [attrs["href"] for attrs in checker.all("a") if not attrs["href"].startswith("#")]
+    assert outside == ["results.json"]
 
 
 def test_figures_have_numbers_captions_and_alternative_texts(make_results, picture):
@@ -111,7 +113,7 @@ def test_names_are_escaped(make_model, make_results, picture):
     results = make_results([make_model(evil), model], name=evil)
     results = results.model_copy(update={"command": evil, "machine": {evil: evil}})
     made = picture()
-    made = Picture(made.files, evil, evil, evil + '" onload="x', made.size)
+    made = Picture(made.files, evil, evil, evil + '" onload="x', made.size, "pictures")
     text = render(results, [made])
     checker = read(text)
     assert "<script" not in text
@@ -124,13 +126,13 @@ def test_the_smaller_format_is_embedded(make_results, picture):
     made = picture()
     svg = made.files[0].with_suffix(".svg")
     svg.write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
-    both = Picture((*made.files, svg), made.title, made.caption, made.alt, made.size)
+    both = Picture((*made.files, svg), made.title, made.caption, made.alt, made.size, "errors")
     assert "data:image/svg+xml;base64," in render(make_results(), [both])
 
 
 def test_pictures_beyond_the_limit_are_named_instead(make_results, picture, monkeypatch):
     pictures = [picture("a", size=(100, 100)), picture("b", size=(100, 100))]
-    monkeypatch.setattr(html, "MAX_BYTES", 20_000)
+    monkeypatch.setattr(pages, "MAX_BYTES", 20_000)
     text = render(make_results(), pictures)
     checker = read(text)
     assert len(checker.all("img")) == 1
@@ -201,7 +203,7 @@ def test_a_report_of_what_went_wrong(make_model, make_results, alter_run, tmp_pa
 def test_large_animations_are_written_and_linked(
     make_model, make_results, make_samples, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(html, "MAX_MOVING", 100)
+    monkeypatch.setattr(pages, "MAX_MOVING", 100)
     samples = make_samples(keys=[("csm", "16")], fields=("tracer",), steps=(1,))
     path = write_report(make_results([make_model(schedules=())]), samples, tmp_path)
     assert "data:image/gif" not in path.read_text()
@@ -210,25 +212,90 @@ def test_large_animations_are_written_and_linked(
 
 
 @pytest.mark.parametrize(("kind", "tag"), [("gif", "img"), ("mp4", "video")])
-def test_the_animation_is_the_first_figure_and_announced(
-    make_model, make_results, make_samples, tmp_path, kind, tag
+def test_the_animation_is_the_first_figure(
+    make_model, make_results, make_samples, tmp_path, monkeypatch, kind, tag
 ):
     if kind == "mp4":
         pytest.importorskip("imageio_ffmpeg")
+    monkeypatch.setattr(html, "drawings", lambda *_: ())  # they take long
     samples = make_samples(keys=[("csm", "16")], fields=("tracer",), steps=(1, 2))
     results = make_results([make_model(schedules=["16"])])
     text = write_report(results, samples, tmp_path, animation=kind).read_text()
     found = read(text)
-    assert f"<{tag} " in text.partition('id="figure-1"')[2].partition("</figure>")[0]
-    assert "in motion" in text.partition('id="figure-1"')[2][:200]
-    assert ("a", {"href": "#figure-1"}) in found.tags
-    assert text.index("#figure-1") < text.index("<h2>Summary")
+    assert f"<{tag} " in text.partition('id="figure-rollout"')[2].partition("</figure>")[0]
+    assert "in motion" in text.partition('id="figure-rollout"')[2][:200]
+    assert [attrs["id"] for attrs in found.all("figure")] == ["figure-rollout"]
 
 
-def test_the_verdict_comes_first(make_results):
-    text = render(make_results(schedules=["16"]))
-    line = "csm with schedule 16: better than the mean (VRMSE 1) at all 12 steps."
-    assert text.index("</h1>") < text.index(line) < text.index("<h2>")
+ORDER = ["verdict", "pictures", "errors", "dial", "evaluated", "numbers", "artifacts", "scales",
+         "training", "reading"]  # fmt: skip
+
+
+def test_sections_are_in_order_and_in_the_contents(make_results, picture):
+    sections = ("training", "scales", "artifacts", "dial", "errors", "pictures")
+    found = read(render(make_results(), [picture(name, section=name) for name in sections]))
+    assert [attrs["id"] for attrs in found.all("section")] == ORDER
+    links = [attrs["href"] for attrs in found.all("a")]
+    assert links[: len(ORDER) - 1] == [f"#{name}" for name in ORDER[1:]]
+
+
+def test_sections_without_content_are_left_out(make_results, picture):
+    found = read(render(make_results(), [picture("a", section="errors")]))
+    ids = [attrs["id"] for attrs in found.all("section")]
+    assert ids == ["verdict", "errors", "evaluated", "numbers", "reading"]
+    assert "#dial" not in [attrs["href"] for attrs in found.all("a")]
+
+
+def test_every_link_within_the_page_leads_somewhere(make_results, make_samples, tmp_path):
+    """And every figure has one, with its number, before everything else."""
+    results = make_results(schedules=["4-8-16"])
+    samples = make_samples(keys=[("csm", "4-8-16")], steps=(1, 12))
+    text = write_report(results, samples, tmp_path, animation="none").read_text()
+    found = read(text)
+    ids = [attrs["id"] for _, attrs in found.tags if "id" in attrs]
+    assert len(ids) == len({*ids})
+    links = [attrs["href"][1:] for attrs in found.all("a") if attrs["href"].startswith("#")]
+    assert {*links} <= {*ids}
+    figures = [attrs["id"] for attrs in found.all("figure")]
+    assert len(figures) > 10
+    contents = text.partition("<nav")[2].partition("</nav>")[0]
+    assert re.findall(r'href="#(figure-[^"]+)"[^>]*>(\d+)<', contents) == [
+        (name, str(number)) for number, name in enumerate(figures, start=1)
+    ]
+    assert text.index("</nav>") < text.index("<section")
+
+
+def test_other_fields_are_folded(make_results, make_samples, tmp_path, monkeypatch):
+    only = list(html.drawings(make_results(), make_samples(), {}))[:2]
+    monkeypatch.setattr(html, "drawings", lambda *_: only)
+    text = write_report(make_results(), None, tmp_path).read_text()
+    before, _, folded = text.partition("<summary>Other fields</summary>")
+    assert "figure-panels_0_tracer" in before.partition("<section")[2]
+    assert '<figure id="figure-panels_1_pressure">' in folded.partition("</details>")[0]
+
+
+def test_the_verdict_comes_first_in_two_sentences(make_results):
+    text = render(make_results())
+    first = "csm with schedule 4 has the lowest error of 4 rollouts, VRMSE 0.113 [0.101, 0.124]"
+    assert text.index("</h1>") < text.index(first) < text.index("<h2>")
+    verdict = text.partition('id="verdict"')[2].partition("</section>")[0]
+    assert verdict.count("<p>") == 2
+    assert verdict.index("</p>") < verdict.index("<details>")
+    assert "csm with schedule 4: better than the mean" in verdict.partition("<details>")[2]
+
+
+def test_tables_are_folded_and_the_lowest_values_marked(make_model, make_results):
+    results = make_results([make_model(), make_model("other", factor=0.8)])
+    text = render(results)
+    numbers = text.partition('id="numbers"')[2].partition("</section>")[0]
+    assert numbers.count("<table>") == len(tables(results)) == 5
+    for part in numbers.split("<table>")[:-1]:
+        assert part.rindex("<details>") > part.rfind("</details>")
+    assert "<details open" not in text
+    marked = [unescape(cell) for cell in re.findall(r'lowest"><strong>(.*?)</strong>', numbers)]
+    assert len(marked) == sum(len(table.best) for table in tables(results))
+    lowest = [run.vrmse_all.value for model in results.models for run in model.runs]
+    assert f"{min(lowest):#.3g}" in " ".join(marked)
 
 
 def test_the_command_can_be_pasted(make_results):
@@ -307,7 +374,7 @@ def test_a_report_that_fails_leaves_the_old_one_whole(
     samples = make_samples(keys=[("csm", "16")], fields=("tracer",), steps=(1,))
     write_report(make_results([make_model(schedules=())]), samples, tmp_path / "out")
     before = files_of(tmp_path)
-    assert len(before) == 4
+    assert len(before) == 5
     monkeypatch.setattr(html, failing, fail)
     with pytest.raises(type(error) if isinstance(error, OSError) else error):
         write_report(make_results([make_model("other", schedules=())]), samples, tmp_path / "out")

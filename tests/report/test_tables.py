@@ -1,12 +1,17 @@
 """The report's tables, and the one in the terminal."""
 
+import math
+
 import pytest
 from rich.console import Console
 
 from overtone.report.tables import (
     _seconds,
     artifact_table,
+    band_table,
     field_table,
+    lowest,
+    next_step_table,
     results_table,
     rollout_table,
     tables,
@@ -113,7 +118,7 @@ def test_yardsticks_stand_below_the_models(make_model, make_results, with_yardst
     for table in tables(results)[:4]:
         assert [row[0] for row in table.rows[-2:]] == ["persistence", "extrapolation"]
         assert all(len(row) == len(table.header) for row in table.rows)
-        assert not any(i >= len(table.rows) - 2 for i, _ in table.best)
+    assert not any(i >= 4 for i, _ in rollout_table(results).best)
     assert rollout_table(results).rows[-2][4:] == ("–",) * 4
     assert "persistence" not in {row[0] for row in artifact_table(results).rows}
     lines = shown(results).splitlines()
@@ -138,3 +143,44 @@ def test_a_yardstick_that_was_asked_for_is_not_shown_twice(
     results = with_yardsticks(make_results([make_model(), make_bare("persistence")]))
     names = [row[0] for row in rollout_table(results).rows]
     assert names == ["csm"] * 4 + ["persistence", "extrapolation"]
+
+
+def number_in(cell):
+    """The value that a cell shows; infinite if it shows none."""
+    return math.inf if cell == "–" else float(cell.split()[0].replace(",", ""))
+
+
+@pytest.mark.parametrize("make", [next_step_table, rollout_table, field_table, band_table])
+def test_marks_are_at_the_lowest_numbers_that_are_shown(
+    make, make_model, make_results, with_yardsticks
+):
+    models = [make_model(), make_model("other", factor=0.37), make_model("third", factor=0.9)]
+    table = make(with_yardsticks(make_results(models)))
+    errors = [
+        j for j, name in enumerate(table.header)
+        if j >= 2 and name not in ("tokens", "FLOPs", "seconds", "blow-up")
+    ]  # fmt: skip
+    marked = {(i, j) for i, j in table.best}
+    assert {j for _, j in marked} == {*errors}
+    for j in errors:
+        shown = [number_in(row[j]) for row in table.rows]
+        assert {i for i, column in marked if column == j} == {
+            i for i, value in enumerate(shown) if value == min(shown)
+        }
+
+
+def test_a_rollout_that_blew_up_is_never_marked(make_model, make_results):
+    results = make_results([make_model(), make_model("best", factor=0.1, blow_up=4)])
+    for table in (rollout_table(results), field_table(results), band_table(results)):
+        assert table.best
+        assert all(table.rows[i][0] == "csm" for i, _ in table.best)
+
+
+def test_a_yardstick_may_be_the_lowest(make_results, with_yardsticks):
+    table = rollout_table(with_yardsticks(make_results(), sizes=(0.01, 0.6)))
+    assert {table.rows[i][0] for i, _ in table.best} == {"persistence"}
+
+
+def test_equal_values_are_all_marked_and_one_alone_is_not():
+    assert lowest({2: [1.0, 0.5, 0.5], 3: [math.nan, math.inf, 2.0]}) == {(1, 2), (2, 2)}
+    assert lowest({0: [math.nan, 3.0, 2.0]}) == {(2, 0)}

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from overtone.evaluate.results import Estimate
-from overtone.report.verdict import verdict
+from overtone.report.verdict import headline, verdict
 
 STEPS = 12
 
@@ -153,3 +153,53 @@ def test_older_results_have_a_verdict_on_the_mean(make_results):
 def test_a_model_without_patches_has_no_schedule(make_bare, make_results):
     (line,) = verdict(make_results([make_bare()]))
     assert line == "unet: better than the mean (VRMSE 1) at all 12 steps."
+
+
+def test_the_headline_names_the_lowest_and_how_sure_it_is(make_model, make_results):
+    first, second = headline(make_results())
+    assert first == (
+        "csm with schedule 4 has the lowest error of 4 rollouts, VRMSE 0.113 [0.101, 0.124] over "
+        "12 steps; no other interval reaches it."
+    )
+    assert second == "It is better than the mean (VRMSE 1) at all 12 steps."
+    (wide, _) = headline(make_results(spread=0.2))
+    assert wide.endswith("; the interval of csm with schedule 4-8-16 overlaps it.")
+    (wider, _) = headline(make_results(spread=0.6))
+    assert wider.endswith("; the intervals of 3 others overlap it.")
+    models = [make_model(schedules=["16", "4"]), make_model("other", schedules=["8"], blow_up=3)]
+    assert headline(make_results(models))[0].endswith("; no other interval reaches it; 1 blew up.")
+    alone = [make_model(schedules=["16"]), make_model("other", schedules=["8"], blow_up=3)]
+    assert headline(make_results(alone))[0].endswith("; all others blew up.")
+
+
+def test_the_headline_says_what_the_best_beats(judge, make_model, make_results, alter_run):
+    margins = {"persistence": curve("-" * STEPS), "extrapolation": curve("+" * STEPS)}
+    model = alter_run(make_model(schedules=["16"]), margins=margins)
+    results = make_results([model], steps=STEPS)
+    bare = [make_model(name, schedules=()) for name in margins]
+    results = results.model_copy(update={"yardsticks": tuple(bare)})
+    assert headline(results)[1].startswith(
+        "It beats persistence at all 12 steps; is worse than extrapolation at all 12 steps; is "
+    )
+
+
+def test_the_headline_of_what_went_wrong(make_model, make_results):
+    assert headline(make_results([make_model(schedules=())])) == ["No rollouts were evaluated."]
+    assert headline(make_results(blow_up=6)) == [
+        "All 4 rollouts turn non-finite, the last of them, csm with schedule 16, at step 6 of 12."
+    ]
+    assert headline(make_results(schedules=["16"], blow_up=6)) == [
+        "csm with schedule 16 turns non-finite at step 6 of 12."
+    ]
+    said = headline(make_results(spread=0.0, trajectories=1))
+    assert said[1].startswith("One trajectory leaves no intervals")
+    assert "overlap" not in said[0]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"blow_up": 6}, {"schedules": ["16"]}, {"trajectories": 1}]
+)
+def test_a_headline_is_one_or_two_sentences(make_results, options):
+    said = headline(make_results(**options))
+    assert len(said) in (1, 2)
+    assert all(line.endswith(".") and line.count(". ") == 0 for line in said)

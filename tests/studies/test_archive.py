@@ -53,7 +53,9 @@ def test_reading_and_writing_changes_nothing(archive, tmp_path):
 def test_numbers_have_five_digits_and_counts_all(results, tmp_path):
     curve = (Estimate(value=1.23456789, low=-math.inf, high=math.nan),)
     shown = with_run(results, vrmse=curve, seconds=0.000123456789, flops=123456789)
-    Archive({"a": shown}, {"scores": [2 / 3, math.inf]}).save(tmp_path / "study.json")
+    plans = {"a": {"schedule": "4-8", "options": [{"value": 1.0, "low": 0.5, "high": 2.0}]}}
+    Archive({"a": shown}, {"scores": [2 / 3, math.inf]}, plans).save(tmp_path / "study.json")
+    assert Archive.load(tmp_path / "study.json").plans == plans
     text = (tmp_path / "study.json").read_text()
     assert json.loads(text, parse_constant=lambda _: 1 / 0)  # strict JSON
     read = Archive.load(tmp_path / "study.json")

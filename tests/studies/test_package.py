@@ -11,7 +11,7 @@ from overtone.train.config import change
 from overtone.train.recipes import recipe
 from overtone.train.run import data_folder, train
 from studies import package as package_module
-from studies.package import package, proof_data, prove
+from studies.package import MANTISSA, package, proof_data, prove, short
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def trained(tmp_path_factory, small):
         yield folder / "run", config, results
 
 
-def test_a_packaged_model_is_the_trained_one_in_half_precision(trained, tmp_path):
+def test_a_packaged_model_is_the_trained_one_with_short_weights(trained, tmp_path):
     run, _, results = trained
     package(run, results, "csm", "waves", tmp_path / "weights")
     before = ot.load(run).state_dict()
@@ -35,7 +35,23 @@ def test_a_packaged_model_is_the_trained_one_in_half_precision(trained, tmp_path
     assert after.keys() == before.keys()
     for key, tensor in after.items():
         assert tensor.dtype == torch.float32
-        assert torch.equal(tensor, before[key].half().float())
+        assert torch.equal(tensor, short(before[key]).float())
+        # Rounded twice, to half precision and to its first bits; tiny numbers are spaced evenly.
+        nearest = 2.0 ** -(MANTISSA + 1) + 2.0**-11
+        assert torch.allclose(tensor, before[key], rtol=nearest, atol=2.0**-21)
+
+
+@pytest.mark.parametrize("bits", [7, 8, 9, 10])
+def test_short_weights_are_the_nearest_that_have_so_many_bits(bits):
+    """Against arithmetic: a mantissa in [0.5, 1), scaled to whole numbers, rounded to even."""
+    values = torch.randn(10_000).half()
+    values[:4] = torch.tensor([0.0, -0.0, 1.0, -1 + 2.0**-11])  # the last one carries
+    mantissa, exponent = torch.frexp(values.float())
+    scale = 2.0 ** (bits + 1)
+    nearest = torch.ldexp((mantissa * scale).round() / scale, exponent)
+    normal = (values.abs() >= torch.finfo(torch.float16).smallest_normal) | (values == 0)
+    assert torch.equal(short(values, bits).float()[normal], nearest[normal])
+    assert torch.equal(short(short(values, bits), bits), short(values, bits))
 
 
 def test_the_card_tells_the_evaluations_numbers(trained, tmp_path):
@@ -63,8 +79,8 @@ def test_a_proof_can_be_repeated_and_is_on_other_data(trained):
     }
 
 
-def test_half_precision_that_changes_errors_is_refused(trained, tmp_path, monkeypatch):
+def test_short_weights_that_change_errors_are_refused(trained, tmp_path, monkeypatch):
     run, _, results = trained
     monkeypatch.setattr(package_module, "MAX_CHANGE", -1.0)
-    with pytest.raises(OvertoneError, match="half precision changes"):
+    with pytest.raises(OvertoneError, match="short weights change"):
         package(run, results, "csm", "waves", tmp_path / "weights")

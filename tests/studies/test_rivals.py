@@ -53,7 +53,7 @@ def test_half_of_the_updates_are_shifted_and_coarse_patches_are_drawn_more_often
         assert config.train.shift == 0.5
         folded = config.model.time == "fold" and not config.model.is_baseline
         if folded and len(config.model.patches) > 1:
-            weights = dict(zip(config.model.patches, config.train.patch_weights, strict=True))
+            weights = dict(zip(config.model.patches, config.train.patch_weights, strict=True))  # pyright: ignore[reportCallIssue]
             assert weights[max(weights)] > weights[min(weights)]
         else:
             assert config.train.patch_weights is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from studies.tried import BASE, STARTS, TRIED, tried
+from studies.tried import BASE, STARTS, TRIED, scales, tried
 
 
 @pytest.mark.parametrize("recipe", STARTS)
@@ -29,3 +29,21 @@ def test_a_row_changes_what_it_says_and_nothing_else(recipe):
     for training in others:
         changed = {k: v for k, v in training.changes.items() if first.changes.get(k) != v}
         assert changed == TRIED[recipe][training.label]
+
+
+@pytest.mark.parametrize("recipe", STARTS)
+def test_scales_differ_in_their_scale_alone_and_are_judged_on_validation_splits(recipe):
+    study = scales(recipe)
+    assert {comparison.split for comparison in study.comparisons} == {"valid"}
+    configs = {t.name: t.config() for t in study.trainings}
+    assert len({(c.model.scale, c.train.seed) for c in configs.values()}) == len(configs) == 6
+    alike = {
+        c.model_copy(
+            update={
+                "model": c.model.model_copy(update={"scale": "typical"}),
+                "train": c.train.model_copy(update={"seed": 0}),
+            }
+        ).model_dump_json()
+        for c in configs.values()
+    }
+    assert len(alike) == 1

@@ -31,6 +31,7 @@ SMALL = {
     "save.every": 4,
     "log.every": 1,
     "log.tensorboard": False,
+    "log.report": False,
 }
 
 

@@ -353,9 +353,19 @@ def test_a_dataset_of_pairs_needs_others_to_validate_by(waves, domain):
 def test_a_pace_that_is_known_is_kept(split, domain):
     model = small_model(domain)
     fit(model, split("train"), updates=1, settings=FEW, quiet=True)
-    known = model.pace.clone()
+    known = model.pace.clone(), model.scale.clone()
+    assert bool(known[1].any())
     fit(model, [3 * a**3 for a in split("train")], updates=1, settings=FEW, quiet=True)
-    assert torch.equal(model.pace, known)
+    assert torch.equal(model.pace, known[0])
+    assert torch.equal(model.scale, known[1])
+
+
+def test_a_model_that_learned_without_a_scale_gets_none(split, domain):
+    """Its weights know fields in their own standard deviation."""
+    model = small_model(domain)
+    model.pace.fill_(0.1)
+    fit(model, split("train"), updates=1, settings=FEW, quiet=True)
+    assert not bool(model.scale.any())
 
 
 def test_the_command_and_fit_are_the_same_loop(small, split, domain, tmp_path):

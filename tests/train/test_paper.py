@@ -132,7 +132,7 @@ def test_cvit_has_its_own_rate_decay_and_epochs(dataset):
     assert (config.optimizer.lr, config.optimizer.weight_decay) == (1e-4, 1e-5)
     assert (config.model.tokenizer, config.model.size) == ("ckm", "s")
     small = CVIT_SIZES["s"]
-    assert [small[key] for key in ("blocks", "width", "mlp_dim", "heads")] == [5, 384, 384, 6]
+    assert [small[key] for key in ("blocks", "width", "mlp_dim", "heads")] == [5, 384, 384, 6]  # pyright: ignore[reportTypedDictNotRequiredAccess]
     source = DATASETS[dataset]
     windows = int(0.8 * source.trajectories) * (source.frames - 6)
     seen = config.train.updates_per_patch * config.train.batch / windows

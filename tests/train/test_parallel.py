@@ -113,7 +113,7 @@ def test_a_bad_batch_on_one_rank_stops_all(small, waves, start, tmp_path):
     shutil.copytree(waves, tmp_path / "spoilt")
     file = sorted((tmp_path / "spoilt/data/train").iterdir())[0]
     with h5py.File(file, "r+") as opened:
-        name = next(iter(opened["t0_fields"]))
+        name = next(iter(opened["t0_fields"]))  # pyright: ignore[reportCallIssue]
         opened["t0_fields"][name][0, 7, 3] = float("nan")
     config = small(data__path=str(tmp_path / "spoilt"), train__updates=50)
     process = start(config, tmp_path / "run", ranks=2)

@@ -341,7 +341,7 @@ def test_a_nan_in_the_data_stops_the_run_and_is_named(small, waves, tmp_path):
     shutil.copytree(waves, tmp_path / "spoilt")
     file = sorted((tmp_path / "spoilt/data/train").iterdir())[0]
     with h5py.File(file, "r+") as opened:
-        name = next(iter(opened["t0_fields"]))
+        name = next(iter(opened["t0_fields"]))  # pyright: ignore[reportCallIssue]
         opened["t0_fields"][name][0, 7, 3] = float("nan")
     config = small(data__path=str(tmp_path / "spoilt"), train__updates=50, save__every=1)
     with pytest.raises(OvertoneError, match=rf"not finite.*{file.name} trajectory 0 step"):
@@ -358,7 +358,13 @@ GOLDEN = {
 def test_the_golden_loss_curve(small, tmp_path, time):
     """A change that should not change numbers shows the same curve."""
     train(
-        small(train__updates=50, valid__every=50, optimizer__lr=1e-2, model__time=time),
+        small(
+            train__updates=50,
+            valid__every=50,
+            optimizer__lr=1e-2,
+            model__time=time,
+            model__scale="context",
+        ),
         tmp_path / "run",
         console=QUIET,
     )
@@ -369,7 +375,7 @@ def test_the_golden_loss_curve(small, tmp_path, time):
 
 def test_the_pace_of_the_data_is_measured_and_kept(small, waves, tmp_path):
     for unit in ("pace", "context"):
-        config = small(model__unit=unit, train__updates=2, valid__every=2)
+        config = small(model__unit=unit, model__scale="context", train__updates=2, valid__every=2)
         train(config, tmp_path / unit, console=QUIET)
     found = ot.load(tmp_path / "pace").pace
     windows = WellFolder(waves, "train", context=config.model.context, horizon=1)
@@ -377,6 +383,20 @@ def test_the_pace_of_the_data_is_measured_and_kept(small, waves, tmp_path):
     expected = typical_pace(change_share(torch.stack(steps)))
     torch.testing.assert_close(found, expected, rtol=0.05, atol=0)
     assert torch.equal(ot.load(tmp_path / "context").pace, torch.zeros_like(found))
+    assert torch.equal(ot.load(tmp_path / "pace").scale, torch.zeros_like(found))
+
+
+def test_the_scale_of_the_data_is_measured_before_the_pace(small, waves, tmp_path):
+    config = small(train__updates=2, valid__every=2)
+    train(config, tmp_path / "run", console=QUIET)
+    found = ot.load(tmp_path / "run")
+    windows = WellFolder(waves, "train", context=config.model.context, horizon=1)
+    steps = torch.stack([torch.cat([window.fields, following]) for window, following in windows])
+    own = steps.std(dim=(1, *range(3, steps.dim())), correction=0)
+    torch.testing.assert_close(found.scale, own.mean(dim=0), rtol=0.05, atol=0)
+    change = steps.diff(dim=1).square().mean(dim=(1, *range(3, steps.dim()))).sqrt()
+    pace = (change / (own * found.scale).sqrt()).mean(dim=0)
+    torch.testing.assert_close(found.pace, pace, rtol=0.05, atol=0)
 
 
 NO_NUMBERS = {f"model__{key}": None for key in ("width", "heads", "blocks", "mlp_dim")}

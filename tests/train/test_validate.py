@@ -49,6 +49,27 @@ def test_errors_equal_a_plain_computation(waves):
     assert found.rollout > found.vrmse["4"]
 
 
+def test_intervals_are_over_trajectories(waves):
+    """Windows of one trajectory count as one: they are averaged, and trajectories are drawn."""
+    measure = validator(waves, batch=2, rollout_steps=4)
+    found, data = measure(Persistence()), measure.windows
+    rows = {}
+    for index in evenly_spaced(len(data), 5):
+        window, target = data[index]
+        last, true = window.fields[-1, 0], target[0, 0]
+        error = ((last - true).square().mean() / (true.var() + 1e-7)).sqrt().item()
+        place = data.where(index)
+        rows.setdefault((place.file, place.trajectory), []).append(error)
+    means = [sum(row) / len(row) for row in rows.values()]
+    assert found.spreads.keys() == {"4", "8", "rollout"}
+    spread = found.spreads["4"]
+    assert spread.trajectories == len(means) < 5
+    assert spread.value == pytest.approx(sum(means) / len(means), rel=1e-5)
+    assert min(means) * 0.999 <= spread.low <= spread.value <= spread.high <= max(means) * 1.001
+    assert spread.low < spread.high
+    assert "rollout" not in validator(waves, batch=2, rollout_steps=0)(Persistence()).spreads
+
+
 def test_the_size_of_the_batches_does_not_matter(waves):
     one, many = (validator(waves, batch=b, rollout_steps=2)(Persistence()) for b in (1, 4))
     assert one.vrmse == pytest.approx(many.vrmse, rel=1e-6)
@@ -138,3 +159,23 @@ def test_without_rollouts_yardsticks_have_none_and_one_frame_is_enough_for_one(w
     model = Persistence()
     model.context = 1
     assert [*short(model).yardsticks] == ["persistence"]
+
+
+def test_frames_of_the_first_rollout_are_kept(waves):
+    measure = validator(waves, batch=2, rollout_steps=5)
+    seen = measure(Persistence(0.9)).glimpse
+    assert (seen.steps, seen.schedule) == ((1, 3, 5), "4-8")
+    window, target = measure.trajectories[0]
+    for i, step in enumerate(seen.steps):
+        assert torch.equal(seen.truth[i], target[step - 1])
+        torch.testing.assert_close(seen.prediction[i], window.fields[-1] * 0.9**step)
+    assert seen.domain.shape == window.domain.shape
+
+
+def test_without_rollouts_or_on_other_ranks_no_frames_are_kept(waves):
+    assert validator(waves, batch=2, rollout_steps=0)(Persistence()).glimpse is None
+    measure = validator(waves, batch=2, rollout_steps=2)
+    second = replace(measure, ranks=replace(ALONE, rank=1))
+    seen: list = []
+    second._rollout(Persistence(), seen)
+    assert not seen

@@ -14,9 +14,14 @@ from typing import Annotated, Any
 
 import typer
 
+from overtone.cli.calibrate import calibrate
 from overtone.cli.data import app as data_app
 from overtone.cli.diagnose import diagnose
-from overtone.cli.evaluate import evaluate, report, rollout, theory
+from overtone.cli.evaluate import evaluate, rollout, theory
+from overtone.cli.export import export
+from overtone.cli.plan import plan
+from overtone.cli.report import report
+from overtone.cli.share import push
 from overtone.cli.train import train
 from overtone.cli.view import view
 from overtone.errors import INTERRUPTED, ConfigError, OvertoneError, refusal
@@ -36,7 +41,9 @@ app = typer.Typer(
 app.add_typer(data_app)
 for group in (app, data_app):
     group.rich_markup_mode = None  # in a help text, overtone[slurm] is a name and no markup
-for command in (train, evaluate, report, rollout, diagnose, theory, view):
+for command in (
+    train, calibrate, evaluate, report, rollout, plan, diagnose, theory, view, export, push
+):  # fmt: skip
     app.command()(command)
 
 
@@ -59,18 +66,41 @@ def options(
 
 @app.command()
 def info(
-    run: Annotated[Path | None, typer.Argument(help="Folder of a training run.")] = None,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN|MODEL]",
+            help="Folder of a training run; or a model: a packaged one's name, a folder, or "
+            "org/name[@revision] on the hub.",
+        ),
+    ] = None,
 ) -> None:
-    """Show versions, devices and caches; or what a training RUN is, with its curves."""
-    if run is None:
+    """Show versions, devices and caches; or a training RUN, whose page it draws; or a MODEL."""
+    if what is None:
         from overtone.version import gather
 
         rows = gather()
-    else:
+    elif _is_run(what):
         from overtone.train.journal import describe
 
-        rows = {**describe(run), "curves": _draw_curves(run)}
+        run = Path(what)
+        rows = {**describe(run), "curves": _draw_curves(run), "report": _draw_page(run)}
+    else:
+        from overtone.models.card import describe as describe_model
+
+        rows = describe_model(what)
     Terminal().print(Listing(list(rows.items())))
+
+
+def _is_run(what: str) -> bool:
+    """Whether a folder is there that holds no model itself: a run's, or nothing of ours."""
+    from overtone.models.storage import WEIGHTS, pretrained_names
+
+    return (
+        Path(what).exists()
+        and what not in pretrained_names()
+        and not (Path(what) / WEIGHTS).exists()
+    )
 
 
 def _draw_curves(run: Path) -> str:
@@ -87,6 +117,16 @@ def _draw_curves(run: Path) -> str:
     except OSError as error:  # the folder of somebody else, or a full disk
         return f"not drawn: {refusal(error)}"
     return str(run / "curves.png")
+
+
+def _draw_page(run: Path) -> str:
+    """Where the page of a run is, or why there is none."""
+    from overtone.report.run import write_run_report
+
+    try:
+        return str(write_run_report(run))
+    except (OSError, ConfigError) as error:
+        return f"not drawn: {refusal(error) or error}"
 
 
 @app.command()

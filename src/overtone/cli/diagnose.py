@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from overtone.errors import PatchError
+from overtone.errors import OvertoneError, PatchError
 from overtone.guard.limits import require_writable, require_writable_file
 from overtone.progress import Terminal, one_bar
 
@@ -24,7 +25,12 @@ def diagnose(
     pred: Annotated[
         str, typer.Argument(help="The prediction: Well folder or file, .npy, .npz, .zarr or .nc.")
     ],
-    truth: Annotated[str, typer.Argument(help="The truth, of any of these kinds.")],
+    truth: Annotated[
+        str, typer.Argument(help="The truth, of any of these kinds; none with --model.")
+    ] = "",
+    model: Annotated[
+        str, typer.Option(help="A model that judges the prediction where there is no truth.")
+    ] = "",
     patch: Annotated[
         str, typer.Option(help="Period to test: 16, 4x8 by axis, or auto to find it.")
     ] = "auto",
@@ -50,6 +56,15 @@ def diagnose(
     """Say whether a prediction has a grid artifact, of which period and how strong."""
     from overtone.data.frames import choose_split, is_well, open_frames
     from overtone.domain import parse_boundaries
+
+    if bool(truth) == bool(model):
+        raise OvertoneError(
+            "the prediction is compared with a TRUTH, or judged by a --model where there is none: "
+            "give one of the two"
+        )
+    if model:
+        _judge(model, pred, layout=layout, split=split, json=json)
+        return
     from overtone.evaluate.diagnose import diagnose as run
 
     period = _patch(patch)
@@ -88,6 +103,41 @@ def diagnose(
         console.print(f"wrote {path}", soft_wrap=True)
     if fail_on_artifact and case.diagnosis.found:
         raise typer.Exit(1)
+
+
+def _judge(model: str, pred: str, *, layout: str, split: str, json: Path | None) -> None:
+    """Say how large the errors of a prediction are by what a model would have made of it."""
+    from overtone.assess.predicted import judge
+    from overtone.data.frames import choose_split, is_well, open_frames
+    from overtone.evaluate.results import storable
+    from overtone.files import replacing
+    from overtone.models.storage import load_model
+
+    loaded = load_model(model)
+    if json is not None:
+        require_writable_file(json)
+    chosen = split or (choose_split(pred) if is_well(pred) else None)
+    console = Terminal()
+    with ExitStack() as stack:
+        frames = stack.enter_context(open_frames(pred, layout=layout or None, split=chosen))
+        tick = stack.enter_context(one_bar("judging", console))
+        found = judge(loaded, frames, progress=tick)
+    console.print(found.sentence, soft_wrap=True)
+    console.print("note: what the model gets wrong at every patch alike is not seen this way")
+    if not found.calibrated:
+        console.print(
+            "note: the model is not calibrated on this grid, so these are disagreements and not "
+            "errors; run `overtone calibrate MODEL DATA`",
+            soft_wrap=True,
+        )
+    if json is not None:
+        bounds = {} if found.low is None or found.high is None else {
+            "low": found.low.tolist(), "high": found.high.tolist()}  # fmt: skip
+        content = {"error": found.value.tolist(), "local": found.local.tolist(), **bounds,
+                   "calibrated": found.calibrated, "first": found.first}  # fmt: skip
+        with replacing(json) as scratch:
+            scratch.write_text(dumps(storable(content), indent=1, allow_nan=False) + "\n")
+        console.print(f"wrote {json}", soft_wrap=True)
 
 
 def _patch(text: str) -> int | tuple[int, ...] | None:

@@ -1,4 +1,4 @@
-"""Commands that measure and predict: `evaluate`, `report`, `rollout` and `theory`.
+"""Commands that measure and predict: `evaluate`, `rollout` and `theory`.
 
 Everything heavy is imported inside the commands, so that `overtone --help` stays quick.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,14 +24,15 @@ from overtone.guard.names import shown_lines
 from overtone.progress import Listing, Terminal, one_bar
 
 if TYPE_CHECKING:
-    from overtone.evaluate import Candidate, Reading
+    from overtone.evaluate import Candidate, Predictions, Reading
     from overtone.evaluate.results import Results, Samples
 
 Model = Annotated[
     str,
     typer.Argument(
-        help="A model's or a training run's folder, [NAME=]PATH, the name of a packaged model, or "
-        "persistence or extrapolation."
+        help="A packaged model's name, a model's or a training run's folder, or a repository "
+        "org/name[@revision] on the hub, each with NAME= before it; or persistence or "
+        "extrapolation."
     ),
 ]
 Data = Annotated[str, typer.Argument(help="A Well folder, a folder of HDF5 files or one file.")]
@@ -79,7 +81,9 @@ def evaluate(
 ) -> None:
     """Measure models on a dataset: errors, spectra, grid artifacts, physics and cost."""
     texts, how = (model, *(models or [])), {"stride": stride, "coarsen": coarsen}
-    candidates, reading = _load(texts, data, split=split, allow_untrained=allow_untrained, **how)
+    candidates, reading = load_models(
+        texts, data, split=split, allow_untrained=allow_untrained, **how
+    )
     reading |= {"start": start, "trajectories": trajectories}
     told = {**reading, "steps": steps, "windows": windows, "seed": seed, "out": typed(out)}
     evaluate_into(
@@ -153,11 +157,11 @@ def evaluate_into(
             if drawn:
                 with console.status("drawing the report", spinner="line"):
                     fill_report(place, results, samples, curves=curves)
-    _announce(console, out, written, "gif" if report else "none")
+    announce(console, out, written, "gif" if report else "none")
     return results, samples
 
 
-def _announce(console: Console, out: Path, written: Sequence[str], kind: str) -> None:
+def announce(console: Console, out: Path, written: Sequence[str], kind: str) -> None:
     """Say which files there are now, the animation of a kind among them."""
     from overtone.report.html import MOVING
 
@@ -179,6 +183,12 @@ def rollout(
     trajectories: Count = None,
     stride: Stride = None,
     coarsen: Coarsen = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Tell the error of every frame, without truth.")
+    ] = False,
+    against: Annotated[
+        str, typer.Option(help="What it is told by: patch, shift or a second schedule.")
+    ] = "patch",
     device: Device = "cpu",
     allow_untrained: Untrained = False,
     overwrite: Annotated[
@@ -190,12 +200,12 @@ def rollout(
     A trajectory that blows up ends with its last valid frame; the exit code is 3 then.
     """
     from overtone.evaluate import write_predictions
-    from overtone.schedules import parse_schedule
+    from overtone.rollout import parse_rule
 
-    chosen = parse_schedule(schedule)
+    chosen = parse_rule(schedule)
     require_writable(out.parent)
     how = {"split": split, "stride": stride, "coarsen": coarsen}
-    (candidate,), reading = _load((model,), data, allow_untrained=allow_untrained, **how)
+    (candidate,), reading = load_models((model,), data, allow_untrained=allow_untrained, **how)
     reading |= {"start": start, "trajectories": trajectories}
     console = Terminal()
     with one_bar(f"{candidate.name}: {chosen}", console) as tick:
@@ -206,17 +216,47 @@ def rollout(
             schedule=chosen,
             steps=steps,
             batch=batch,
+            estimate=against if estimate else False,
             device=device,
             overwrite=overwrite,
             progress=tick,
             **reading,
         )
+    if written.calibrated is not None:
+        _show_band(written, console)
     for note in written.notes:
         console.print(f"note: {note}", soft_wrap=True)
     following = shlex.join(["overtone", "data", "check", str(out)])
     console.print(f"wrote {out}; next: {following}", soft_wrap=True)
     if not written.complete:
         raise typer.Exit(PARTIAL)
+
+
+def _show_band(written: Predictions, console: Console) -> None:
+    """The errors that the rollouts told of themselves, at some steps, and what was spent."""
+    steps = [step for step in (1, 10, written.steps) if step <= written.steps]
+    rows = []
+    for log in written.logs:
+        cells = []
+        for step in dict.fromkeys(steps):
+            if step > len(log["error"]):
+                cells.append("lost")
+                continue
+            pair = log.get("interval 0.9")
+            band = f" ({pair[0][step - 1]:.3g} to {pair[1][step - 1]:.3g})" if pair else ""
+            cells.append(f"{log['error'][step - 1]:.3g}{band}")
+        rows.append((str(log["trajectory"]), *cells, str(sum(log["tokens"]))))
+    heads = [f"at step {step}" for step in dict.fromkeys(steps)]
+    kind = "VRMSE, with 90 % intervals" if written.calibrated else "disagreement"
+    console.print(
+        Listing(rows, ("trajectory", *heads, "tokens"), f"estimated {kind}", "", texts=(0,))
+    )
+    if not written.calibrated:
+        console.print(
+            "note: the model is not calibrated for this, so these are disagreements and not "
+            "errors; `overtone calibrate MODEL DATA` makes them errors with intervals",
+            soft_wrap=True,
+        )
 
 
 def theory(
@@ -234,10 +274,10 @@ def theory(
     """Say which patch harmonics a schedule excites, which stay coherent and how they grow."""
     from overtone.domain import Domain
     from overtone.report.figures.theory import draw, harmonics, verdict
-    from overtone.schedules import parse_schedule
+    from overtone.rollout.controllers import parse_rule, require_schedule
     from overtone.theory import ErrorModel
 
-    chosen = parse_schedule(schedule)
+    chosen = require_schedule(parse_rule(schedule), "the theory")
     require_writable_file(out)
     cells = _cells(shape, "shape")
     grid = (cells,) if isinstance(cells, int) else cells
@@ -270,7 +310,7 @@ def theory(
     console.print(f"wrote {draw(found, chosen, out)}", soft_wrap=True)
 
 
-def _load(
+def load_models(
     texts: Sequence[str],
     data: str,
     *,
@@ -295,11 +335,12 @@ def _load(
     from overtone.data import WellFolder
     from overtone.evaluate import Candidate, Reading, load_candidate
 
-    wanted = [_named(text) for text in texts]
+    wanted = [named(text) for text in texts]
     untrained = [path in YARDSTICKS and not Path(path).exists() for _, path in wanted]
     pairs = list(zip(wanted, untrained, strict=True))
+    say = partial(Terminal().print, soft_wrap=True)
     trained = [
-        load_candidate(path, name, allow_untrained=allow_untrained)
+        load_candidate(path, name, allow_untrained=allow_untrained, note=say)
         for (name, path), bare in pairs
         if not bare
     ]
@@ -321,7 +362,7 @@ def _load(
     return candidates, Reading(split=split, **how)
 
 
-def _named(text: str) -> tuple[str | None, str]:
+def named(text: str) -> tuple[str | None, str]:
     """The name, if one is given, and the path of `path` or `name=path`."""
     name, equals, path = text.partition("=")
     if not equals or Path(text).exists():
@@ -361,41 +402,5 @@ def _command(
 
 def _pasted(text: str) -> str:
     """A path, with a name before it or not, as it can be typed here; what is no path stays."""
-    name, path = _named(text)
+    name, path = named(text)
     return (f"{name}=" if name else "") + (typed(path) if Path(path).exists() else path)
-
-
-def report(
-    results_dir: Annotated[
-        Path, typer.Argument(help="Folder of an evaluation, with results.json.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the report; the evaluation's by default.")
-    ] = None,
-    animate: Annotated[str, typer.Option(help="gif, mp4 or none.")] = "gif",
-    curves: Annotated[
-        list[Path] | None,
-        typer.Option(help="A training run's folder or metrics.jsonl; may be given several times."),
-    ] = None,
-) -> None:
-    """Draw the figures, the animation and report.html from an evaluation's results.json."""
-    from overtone.evaluate.results import Results, Samples
-    from overtone.report import write_report
-    from overtone.report.verdict import verdict
-
-    if not (results_dir / "results.json").is_file():
-        raise DataError(
-            f"'{results_dir}' has no results.json; give the folder that `overtone evaluate` wrote"
-        )
-    require_writable(out or results_dir)
-    results = Results.load(results_dir / "results.json")
-    frames = results_dir / "samples.safetensors"
-    samples = Samples.load(frames) if frames.exists() else None
-    runs = {run.parent.name if run.is_file() else run.name: run for run in curves or []}
-    console = Terminal()
-    if samples is None:
-        console.print("no samples.safetensors: the report has no pictures of fields")
-    page = write_report(results, samples, out or results_dir, curves=runs, animation=animate)
-    for line in verdict(results):
-        console.print(line, soft_wrap=True)
-    _announce(console, page.parent, [page.name], animate)

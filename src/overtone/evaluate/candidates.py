@@ -19,17 +19,20 @@ from overtone.files import typed
 from overtone.grid import PatchGrid
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
-from overtone.models.storage import find_model, load_with_config
-from overtone.rollout import Stepper
+from overtone.models.storage import load_with_config, locate_model
+from overtone.rollout import Adaptive, Rule, Stepper, Task, parse_rule, plan_objection
+from overtone.rollout.estimates import ordered
 from overtone.schedules import (
     Constant,
     Cycle,
     Patch,
     Schedule,
     Shifted,
-    parse_schedule,
     require_countable,
 )
+
+Note = Callable[[str], None]
+"""Takes a sentence for the user."""
 
 
 class Evaluable(Stepper, Protocol):
@@ -122,6 +125,22 @@ class Candidate:
             return f"for which {error}"
         return None
 
+    def patches_of(self, rule: Rule, steps: int) -> tuple[Patch, ...]:
+        """The patches that a rollout uses, or may use, each once."""
+        if isinstance(rule, Schedule):
+            return used_patches(rule, steps)
+        return (rule.patches if isinstance(rule, Adaptive) else None) or self.model.patches
+
+    def refusal(self, rule: Rule, domain: Domain, steps: int) -> str | None:
+        """Why a controller can't steer the model; None if it can, and for schedules."""
+        if isinstance(rule, Schedule):
+            return None
+        try:
+            rule.on(Task(domain, steps, ordered(self.model.patches, domain.ndim)))
+        except PatchError as error:
+            return str(error)
+        return None
+
     def prepare(self, device: str) -> None:
         """Put the model on a device, in evaluation mode."""
         if not isinstance(self.model, nn.Module):
@@ -155,7 +174,11 @@ class Candidate:
 
 
 def load_candidate(
-    path: str | Path, name: str | None = None, *, allow_untrained: bool = False
+    path: str | Path,
+    name: str | None = None,
+    *,
+    allow_untrained: bool = False,
+    note: Note | None = None,
 ) -> Candidate:
     """Read a model and what its folder says about its training.
 
@@ -163,13 +186,17 @@ def load_candidate(
         path: as for `load_model`.
         name: what to call it; the folder's name by default, of a run's `best` the run's.
         allow_untrained: whether it may be asked for patches that it was not trained for.
+        note: told what the path or name was taken for.
     """
-    model, config = load_with_config(path)
+    located = locate_model(path)
+    if note is not None:
+        note(f"model {path} is {located.said}")
+    model, config = load_with_config(located.folder)
     full = Path(path).resolve()
     own = full.parent.name if full.name in ("best", "last") else full.name
     training = config.get("training")
     about = dict(training) if isinstance(training, Mapping) else {}
-    return Candidate(name or own, model, about | _course(find_model(path)), allow_untrained)
+    return Candidate(name or own, model, about | _course(located.folder), allow_untrained)
 
 
 def _course(folder: Path) -> dict[str, Any]:
@@ -213,24 +240,20 @@ def as_candidates(
     return candidates
 
 
-Note = Callable[[str], None]
-"""Takes a sentence for the user."""
-
-
 def choose_schedules(
     candidate: Candidate,
-    wanted: Sequence[Schedule | str] | None,
+    wanted: Sequence[Rule | str] | None,
     domain: Domain,
     steps: int,
     note: Note,
-) -> tuple[Schedule, ...]:
-    """The schedules that a model can follow, of those that are wanted.
+) -> tuple[Rule, ...]:
+    """The schedules and controllers that a model can follow, of those that are wanted.
 
     Args:
         candidate: the model.
-        wanted: schedules or their string forms; None for the usual ones: each patch alone and,
-            with several patches, their cycle from fine to coarse, with and without shifts. A model
-            without patches is rolled out once, whatever is wanted.
+        wanted: schedules, controllers or their string forms; None for the usual ones: each patch
+            alone and, with several patches, their cycle from fine to coarse, with and without
+            shifts. A model without patches is rolled out once, whatever is wanted.
         domain: what the rollouts lie on.
         steps: their length.
         note: told about every schedule that is left out, and of patches it was not trained for.
@@ -239,20 +262,28 @@ def choose_schedules(
         PatchError: nothing is left, or a schedule is shorter than the rollout.
     """
     if wanted is None or not candidate.patched:
-        chosen = usual_schedules(candidate)
+        chosen: list[Rule] = [*usual_schedules(candidate)]
     else:
-        chosen = [parse_schedule(s) for s in wanted]
+        chosen = [parse_rule(s) for s in wanted]
     chosen = list({str(schedule): schedule for schedule in chosen}.values())
-    kept = []
+    kept: list[Rule] = []
     for schedule in chosen:
-        patches = used_patches(schedule, steps)
+        if reason := plan_objection(schedule, candidate.model, domain):
+            if len(chosen) == 1:
+                raise PatchError(reason)
+            note(f"schedule {schedule} is left out for model '{candidate.name}': {reason}")
+            continue
+        patches = candidate.patches_of(schedule, steps)
         if reason := candidate.objection(patches, domain):
             note(f"schedule {schedule} is left out for model '{candidate.name}', {reason}")
+            continue
+        if reason := candidate.refusal(schedule, domain, steps):
+            note(f"schedule {schedule} is left out for model '{candidate.name}': {reason}")
             continue
         for patch in patches:
             PatchGrid.lay(domain, patch)  # refuses what the grid can't hold
         kept.append(schedule)
-    asked = dict.fromkeys(patch for s in kept for patch in used_patches(s, steps))
+    asked = dict.fromkeys(patch for s in kept for patch in candidate.patches_of(s, steps))
     if untrained := [patch for patch in asked if not candidate.knows(patch)]:
         note(f"model '{candidate.name}' was not trained for patch {_listed(untrained)}")
     if not kept:

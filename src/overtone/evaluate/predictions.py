@@ -11,12 +11,13 @@ source.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -26,13 +27,16 @@ from overtone.data.well import WellFolder
 from overtone.data.writer import WellWriter
 from overtone.errors import DataError
 from overtone.evaluate.candidates import Candidate
+from overtone.evaluate.results import storable
 from overtone.evaluate.trajectories import Reading, Trajectories, fields_of, header_like
 from overtone.guard.folders import inside, replacing_owned, require_ours
 from overtone.guard.limits import require_disk
 from overtone.guard.names import file_name
-from overtone.rollout import rollout
+from overtone.rollout import Controller, ErrorEstimate, Made, Rule, rollout
 from overtone.schedules import Schedule
 
+LOG = "rollout.json"
+"""What was chosen at each step and how large its error is thought to be, where that was asked."""
 KIND = "predictions"
 """What the marker of such a folder says; see `guard.folders`."""
 
@@ -45,11 +49,15 @@ class Predictions:
         path: the folder.
         steps: frames that were asked for.
         lengths: for each trajectory, how many were predicted; fewer than `steps` if it blew up.
+        logs: for each trajectory, what `rollout.json` says of it; see `_log`.
+        calibrated: whether the errors that it tells are errors; None if it tells none.
     """
 
     path: Path
     steps: int
     lengths: tuple[int, ...]
+    logs: tuple[dict[str, Any], ...] = ()
+    calibrated: bool | None = None
 
     @property
     def complete(self) -> bool:
@@ -72,9 +80,10 @@ def write_predictions(
     data: str | Path,
     out: str | Path,
     *,
-    schedule: Schedule,
+    schedule: Rule,
     steps: int,
     batch: int = 4,
+    estimate: bool | str | Schedule = False,
     device: str = "cpu",
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -87,9 +96,11 @@ def write_predictions(
         data: where to start, as for `WellFolder`. No more than the context is needed, so `steps`
             may go beyond the data.
         out: the folder to write.
-        schedule: patch and shift at each step.
+        schedule: patch and shift at each step, or who decides on them.
         steps: frames to predict.
         batch: trajectories that are predicted at once and share a file.
+        estimate: tell the error of every frame, as for `rollout`; `rollout.json` in the folder
+            gets them, and what a controller chose.
         device: where to compute.
         overwrite: replace an older folder of predictions.
         progress: called after every frame, with the frames that are predicted and of all frames.
@@ -105,7 +116,8 @@ def write_predictions(
     if steps < 1:
         raise DataError(f"steps is {steps}; expected at least 1")
     truth = Trajectories(data, candidate.model.domain.fields, candidate.model.context, reading)
-    lengths = [0] * len(truth)
+    lengths, logs = [0] * len(truth), []
+    calibrated: bool | None = None
     try:
         name = file_name(truth.name, f"the dataset_name of '{data}'", error=DataError)
         _require_disk(truth, steps, out)
@@ -114,14 +126,20 @@ def write_predictions(
         with replacing_owned(out, KIND, inputs=[data], error=DataError) as scratch:
             folder = inside(scratch, f"data/{truth.folder.split}", error=DataError)
             for number, rows in enumerate(batches):
-                flight = _Flight(candidate, truth, rows, schedule, steps, device)
+                flight = _Flight(candidate, truth, rows, schedule, steps, device, estimate)
                 for step in flight.write(scratch / "unfinished.hdf5", folder, name):
                     if progress:
                         progress(number * steps + step, steps * len(batches))
                 lengths[rows[0] : rows[-1] + 1] = flight.lengths
+                logs += flight.logs()
+                calibrated = flight.calibrated
+            if estimate is not False or isinstance(schedule, Controller):
+                about = {"schedule": str(schedule), "calibrated": calibrated, "rollouts": logs}
+                text = json.dumps(storable(about, digits=6), indent=1, allow_nan=False)
+                (scratch / LOG).write_text(text + "\n")
     finally:
         truth.close()
-    return Predictions(out, steps, tuple(lengths))
+    return Predictions(out, steps, tuple(lengths), tuple(logs), calibrated)
 
 
 class _Flight:
@@ -136,11 +154,14 @@ class _Flight:
         candidate: Candidate,
         truth: Trajectories,
         rows: list[int],
-        schedule: Schedule,
+        schedule: Rule,
         steps: int,
         device: str,
+        estimate: bool | str | Schedule,
     ):
-        self.candidate, self.truth, self.rows = candidate, truth, rows
+        self.candidate, self.truth, self.rows, self.estimate = candidate, truth, rows, estimate
+        self._told: list[ErrorEstimate] = []
+        self._records: tuple[tuple[Made, ...], ...] = ()
         self.schedule, self.steps, self.device = schedule, steps, device
         self.lengths = [0] * len(rows)
         self._layout = truth.layout(rows[0])
@@ -178,13 +199,44 @@ class _Flight:
             schedule=self.schedule,
             on_blow_up="drop",
             allow_untrained=self.candidate.allow_untrained,
+            estimate=self.estimate,
         )
-        for frame in frames:
-            alive = frames.alive.tolist()
-            self.lengths = [n + a for n, a in zip(self.lengths, alive, strict=True)]
-            yield frame
-            if not any(alive):
-                return
+        try:
+            for frame in frames:
+                alive = frames.alive.tolist()
+                if frames.estimate is not None:
+                    self._told.append(frames.estimate)
+                self.lengths = [n + a for n, a in zip(self.lengths, alive, strict=True)]
+                yield frame
+                if not any(alive):
+                    return
+        finally:
+            self._records = frames.records
+
+    @property
+    def calibrated(self) -> bool | None:
+        """Whether the estimates are errors; None if there are none."""
+        return self._told[-1].calibrated if self._told else None
+
+    def logs(self) -> list[dict[str, Any]]:
+        """For each trajectory, a list of each: patch, shift, tokens and, where told, the error."""
+        found = []
+        for place, (row, length) in enumerate(zip(self.rows, self.lengths, strict=True)):
+            made = self._records[place][:length]
+            told = self._told[:length]
+            log: dict[str, Any] = {
+                "trajectory": row,
+                "patch": [list(one.choice.patch) for one in made],  # pyright: ignore
+                "shift": [list(one.choice.shift) for one in made],
+                "tokens": [one.tokens for one in made],
+            }
+            if told:
+                log["error"] = [float(e.value[place]) for e in told]
+                for level in told[0].bounds:
+                    pair = [[float(e.bounds[level][side][place]) for e in told] for side in (0, 1)]
+                    log[f"interval {level:g}"] = pair
+            found.append(log)
+        return found
 
     def _split(self, unfinished: Path, folder: Path, name: str) -> None:
         """Write a file for each run of trajectories that are equally long."""

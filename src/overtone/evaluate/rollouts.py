@@ -7,18 +7,20 @@ up leaves the batch, the others go on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
+from overtone.domain import Domain
 from overtone.evaluate.candidates import Candidate
 from overtone.evaluate.laws import Setting, deviation, laws
 from overtone.evaluate.results import Run
 from overtone.evaluate.tally import EARLY, Tally
 from overtone.evaluate.trajectories import Trajectories, coordinates
-from overtone.rollout import rollout
-from overtone.schedules import Choice, Patch, Schedule
+from overtone.rollout import Controller, Rollout, Rule, rollout
+from overtone.schedules import Choice, Patch
 
 MAX_SAMPLES = 40
 
@@ -31,7 +33,7 @@ def sample_steps(steps: int) -> tuple[int, ...]:
 
 def roll_out(
     candidate: Candidate,
-    schedule: Schedule,
+    schedule: Rule,
     truth: Trajectories,
     *,
     steps: int,
@@ -46,7 +48,7 @@ def roll_out(
 
     Args:
         candidate: the model.
-        schedule: patch and shift at each step.
+        schedule: patch and shift at each step, or who decides on them.
         truth: where to start, and what to compare with.
         steps: length of the rollouts.
         patches: whose artifacts to look for.
@@ -62,7 +64,7 @@ def roll_out(
     """
     domain = truth.domain
     tally = Tally(domain, len(truth), steps, patches, seed=seed)
-    kept = sample_steps(steps)
+    kept, cost = sample_steps(steps), _Cost(candidate, domain)
     samples = torch.full((len(kept), len(domain.fields), *domain.shape), torch.nan)
     for rows in truth.batches(batch):
         flight = _Flight(candidate, truth, rows, tally)
@@ -77,14 +79,14 @@ def roll_out(
         )
         for step, predicted in enumerate(frames, start=1):
             frame, alive = predicted.cpu(), frames.alive.nonzero()[:, 0].tolist()
-            assert frames.choice is not None
-            flight.record(step, frame, alive, frames.choice, frames.seconds)
+            flight.record(step, frame, alive, frames.choices, frames.seconds)
             if step in kept and 0 in rows:
                 samples[kept.index(step)] = frame[rows.index(0)]
             tick()
         tally.close(rows)
+        cost.add(frames)
     margins = {name: tally.margins(errors) for name, errors in yardsticks.items()}
-    run = _summary(candidate, schedule, truth, tally, steps)
+    run = _summary(schedule, tally, steps, cost)
     return run.model_copy(update={"margins": margins}), samples, tally.errors
 
 
@@ -112,7 +114,12 @@ class _Flight:
         self.recent = before, before  # predictions and truths
 
     def record(
-        self, step: int, frame: Tensor, alive: list[int], choice: Choice, seconds: float
+        self,
+        step: int,
+        frame: Tensor,
+        alive: list[int],
+        choices: Sequence[Choice | None],
+        seconds: float,
     ) -> None:
         """Compare a step with the truth.
 
@@ -120,7 +127,7 @@ class _Flight:
             step: counted from 1.
             frame: `(B, C, *space)`, NaN where a trajectory was lost.
             alive: places in the batch of those that were not.
-            choice: patch and shift of the step.
+            choices: patch and shift of the step, for each of the batch.
             seconds: what the model took for those that were left before.
         """
         if not self.left:
@@ -133,7 +140,10 @@ class _Flight:
             return
         rows = [self.rows[place] for place in alive]
         frame, true = frame[alive], self.truth.frame(rows, self.truth.first + step - 1)
-        self.tally.record(step, rows, frame, true, choice)
+        for choice in dict.fromkeys(choices[place] for place in alive):
+            assert choice is not None
+            own = [number for number, place in enumerate(alive) if choices[place] == choice]
+            self.tally.record(step, [rows[i] for i in own], frame[own], true[own], choice)
         self._check_laws(step, rows, frame, true)
 
     def _keep(self, alive: list[int]) -> None:
@@ -165,14 +175,41 @@ def _last_two(fields: Tensor) -> Tensor:
     return torch.cat([torch.full_like(fields, torch.nan), fields], dim=1)
 
 
-def _summary(
-    candidate: Candidate, schedule: Schedule, truth: Trajectories, tally: Tally, steps: int
-) -> Run:
-    domain = truth.domain
-    uses: dict[Patch, int] = {}
-    for step in range(steps):
-        patch = schedule(step).patch
-        uses[patch] = uses.get(patch, 0) + 1
+class _Cost:
+    """What a rollout costs; what controllers spend is not known before. Mean over trajectories."""
+
+    def __init__(self, candidate: Candidate, domain: Domain):
+        self.candidate, self.domain = candidate, domain
+        self._samples, self._tokens, self._flops = 0, 0, 0
+
+    def add(self, frames: Rollout) -> None:
+        """Take a batch that is through.
+
+        FLOPs are those of the frames and of what was refused; comparisons are counted in tokens.
+        """
+        self._samples += len(frames.records)
+        for record in frames.records:
+            for made in record:
+                self._tokens += made.tokens
+                tried = [made.choice, *(choice for choice, _ in made.refused)]
+                self._flops += sum(self._price(choice.patch) for choice in tried)
+
+    def _price(self, patch: Patch) -> int:
+        sizes = self.candidate.sizes(patch)
+        return self.candidate.flops(self.domain, sizes[0] if len(set(sizes)) == 1 else sizes)
+
+    def of(self, schedule: Rule, steps: int) -> tuple[int, int]:
+        """Tokens and FLOPs of one trajectory."""
+        if isinstance(schedule, Controller):
+            count = max(self._samples, 1)
+            return round(self._tokens / count), round(self._flops / count)
+        uses = Counter(schedule(step).patch for step in range(steps))
+        flops = sum(n * self.candidate.flops(self.domain, patch) for patch, n in uses.items())
+        return schedule.tokens(self.domain, steps), flops
+
+
+def _summary(schedule: Rule, tally: Tally, steps: int, cost: _Cost) -> Run:
+    tokens, flops = cost.of(schedule, steps)
     return Run(
         schedule=str(schedule),
         vrmse=tally.vrmse,
@@ -186,8 +223,8 @@ def _summary(
         spectra=tally.spectra,
         axis_spectra=tally.axis_spectra,
         physics=tally.physics,
-        tokens=schedule.tokens(domain, steps),
-        flops=sum(n * candidate.flops(domain, patch) for patch, n in uses.items()),
+        tokens=tokens,
+        flops=flops,
         seconds=tally.seconds,
         blow_up=tally.blow_up,
     )

@@ -7,13 +7,13 @@ roll out side by side, with one thread of torch each, which is sooner done than 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar, Unpack, cast
 
 import torch
 from torch import Tensor
@@ -26,7 +26,6 @@ from overtone.evaluate.candidates import (
     Note,
     as_candidates,
     choose_schedules,
-    used_patches,
 )
 from overtone.evaluate.next_step import next_steps, num_batches
 from overtone.evaluate.results import Data, ModelResult, NextStep, Results, Run, Samples
@@ -36,7 +35,8 @@ from overtone.files import fingerprint
 from overtone.guard.names import shown_lines
 from overtone.metrics.pointwise import epsilon_share
 from overtone.progress import Tick
-from overtone.schedules import Constant, Patch, Schedule
+from overtone.rollout import Rule
+from overtone.schedules import Constant, Patch
 from overtone.version import machine
 
 
@@ -66,7 +66,7 @@ def evaluate(
     models: Evaluable | Mapping[str, Evaluable] | Sequence[Candidate],
     data: str | Path,
     *,
-    schedules: Sequence[Schedule | str] | None = None,
+    schedules: Sequence[Rule | str] | None = None,
     steps: int = 40,
     batch: int = 4,
     windows: int = 64,
@@ -83,8 +83,9 @@ def evaluate(
     Args:
         models: one, or several by name, or as candidates, which also tell about their training.
         data: as for `WellFolder`.
-        schedules: of the rollouts; for each model those that it can follow are taken. None for the
-            usual ones: each of its patches, their cycle, and the cycle with shifts.
+        schedules: of the rollouts, or controllers; for each model those that it can follow are
+            taken. None for the usual ones: each of its patches, their cycle, and the cycle with
+            shifts.
         steps: length of the rollouts.
         batch: trajectories that are predicted at once; the results do not depend on it.
         windows: next-step predictions for each patch, spread over all trajectories.
@@ -114,7 +115,8 @@ def evaluate(
         work.expect(plans)
         data_part = _describe(truth, work)
         bare = work.measure_yardsticks(workers)
-        results, predictions = [], {}
+        results: list[ModelResult] = []
+        predictions: dict[tuple[str, str], Tensor] = {}
         measured = work.measure(candidates, plans, workers)
         for candidate, (singles, *runs) in zip(candidates, measured, strict=True):
             results.append(_result(candidate, singles, [run for run, *_ in runs]))
@@ -149,11 +151,11 @@ class _Work:
     progress: Tick | None
     done: int = 0
     total: int = 0
-    to_beat: dict[str, Tensor] = field(default_factory=dict)
+    to_beat: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     stopped: bool = False
     lock: Any = field(default_factory=Lock)
 
-    def expect(self, plans: Sequence[tuple[Schedule, ...]]) -> None:
+    def expect(self, plans: Sequence[tuple[Rule, ...]]) -> None:
         """Count the work of all plans; yardsticks have one each."""
         rollouts = sum(1 for _ in self.truth.batches(self.batch)) * self.steps
         singles = num_batches(self.truth, self.windows, self.batch)
@@ -181,8 +183,9 @@ class _Work:
 
     def measure_yardsticks(self, workers: int) -> list[ModelResult]:
         """What needs no training; its errors are kept, and all that follows is compared with it."""
-        candidates, results = self._bare, []
-        plans: list[tuple[Schedule, ...]] = [(Constant(1),)] * len(candidates)
+        candidates = self._bare
+        results: list[ModelResult] = []
+        plans: list[tuple[Rule, ...]] = [(Constant(1),)] * len(candidates)
         measured = self.measure(candidates, plans, workers)
         for candidate, (singles, (run, _, errors)) in zip(candidates, measured, strict=True):
             self.to_beat[candidate.name] = errors
@@ -190,14 +193,18 @@ class _Work:
         return results
 
     def measure(
-        self, candidates: Sequence[Candidate], plans: Sequence[tuple[Schedule, ...]], workers: int
+        self, candidates: Sequence[Candidate], plans: Sequence[tuple[Rule, ...]], workers: int
     ) -> list[list[Any]]:
         """For each candidate its next steps, and then what `roll_out` gives for each schedule."""
         options: dict[str, Any] = {"batch": self.batch, "seed": self.seed, "device": self.device}
-        used = [patch for plan in plans for s in plan for patch in used_patches(s, self.steps)]
-        of_all = {"patches": tuple(dict.fromkeys(used)), "yardsticks": dict(self.to_beat)}
+        used = [patch for candidate, plan in zip(candidates, plans, strict=True) for s in plan
+                for patch in candidate.patches_of(s, self.steps)]  # fmt: skip
+        of_all: dict[str, Any] = {
+            "patches": tuple(dict.fromkeys(used)),
+            "yardsticks": dict(self.to_beat),
+        }
 
-        def one(part: tuple[Candidate, Schedule | tuple[Patch, ...]]) -> Any:
+        def one(part: tuple[Candidate, Rule | tuple[Patch, ...]]) -> Any:
             candidate, task = part
             single = isinstance(task, tuple)
             what = f"{candidate.name}: {'next step' if single else task}"
@@ -222,9 +229,9 @@ class _Work:
         found = iter(on_cores(one, flat, workers=workers, stop=self.stop))
         return [[next(found) for _ in row] for row in parts]
 
-    def _single(self, candidate: Candidate, plan: Sequence[Schedule]) -> tuple[Patch, ...]:
+    def _single(self, candidate: Candidate, plan: Sequence[Rule]) -> tuple[Patch, ...]:
         """The patches of single steps: all that the model knows, and what it is asked for."""
-        asked = [patch for schedule in plan for patch in used_patches(schedule, self.steps)]
+        asked = [patch for rule in plan for patch in candidate.patches_of(rule, self.steps)]
         untrained = {candidate.sizes(p): p for p in asked if not candidate.knows(p)}
         return (*candidate.model.patches, *untrained.values())
 
@@ -283,7 +290,8 @@ def _compare_epsilon(frames: Tensor, domain: Domain, note: Note) -> None:
         domain: what they lie on.
         note: told about each field of which eps is more than `MOST_EPSILON` in the median frame.
     """
-    shares = epsilon_share(frames, ndim=domain.ndim).median(dim=0)[0].tolist()
+    median: Tensor = epsilon_share(frames, ndim=domain.ndim).median(dim=0)[0]
+    shares = cast("list[float]", median.tolist())  # pyright: ignore[reportUnknownMemberType]
     for name, share in zip(domain.fields, shares, strict=True):
         if share > MOST_EPSILON:
             size = "it is constant" if math.isinf(share) else f"eps is {share:.2g} of its variance"
@@ -298,7 +306,7 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def one_core() -> Iterator[None]:
+def one_core() -> Generator[None]:
     """Within it each thread of Python computes on one core."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

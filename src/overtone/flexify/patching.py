@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -121,7 +121,7 @@ class Patching:
 @contextmanager
 def patch(
     model: Model, size: int | Sequence[int], *, allow_untrained: bool = False
-) -> Iterator[Model]:
+) -> Generator[Model]:
     """Run a flexified model at a patch: `with ot.patch(model, 8): y = model(x)`.
 
     Contexts nest, and the patch before is back afterwards, also after an exception. Outside of any

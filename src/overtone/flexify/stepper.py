@@ -116,7 +116,7 @@ class FlexibleStepper(Model):
             stats = statistics(window.fields, causal=False).last()
             return stats.change_between(window.fields[:, -1:], frame.unsqueeze(1)), stats
         # One prediction, after the last frame: it may know the whole context.
-        stats = statistics(window.fields, pace=self.pace, causal=False)
+        stats = self.measure(window.fields, causal=False)
         change = self._call(stats.normalise(window.fields), grid)
         return change.unsqueeze(1), stats.last()
 

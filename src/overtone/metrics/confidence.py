@@ -30,6 +30,10 @@ from overtone.errors import OvertoneError
 
 DRAWS = 1000
 LEVEL = 0.95
+FEW = 8
+"""Trajectories below which a bootstrap interval is itself a rough guess."""
+HUGE = 1e8
+"""From here on nobody counts digits: an error that large has run away."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,28 @@ def bootstrap(values: Tensor, *, seed: int = 0, draws: int = DRAWS) -> Interval:
         means = _mean(columns, _counts(len(columns), draws, seed), centre)
         low, high = _percentiles(means)
     return Interval(*(part.reshape(shape) for part in (mean, low, high)))
+
+
+def number(value: float) -> str:
+    """Three significant digits, whole thousands and millions; a dash for what is not a number."""
+    if not math.isfinite(value):
+        return "–"
+    if 999.5 <= abs(value) < HUGE:
+        return f"{value:,.0f}"
+    return f"{value:#.3g}".rstrip(".").replace("e+0", "e").replace("e+", "e")
+
+
+def has_width(low: float, high: float) -> bool:
+    """Whether two bounds are an interval: finite, and not one point."""
+    return math.isfinite(low) and math.isfinite(high) and low < high
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """A value and its interval in words, e.g. `0.0623 [0.0467, 0.0803]`; alone if there is none."""
+    said = number(value)
+    if said == "–" or not has_width(low, high):
+        return said
+    return f"{said} [{number(low)}, {number(high)}]"
 
 
 def falls(values: Sequence[float]) -> bool:

@@ -196,14 +196,13 @@ class Architecture:
     def from_dict(cls, values: Mapping[str, Any]) -> Architecture:
         """The inverse of `to_dict`. Unknown and missing keys are errors."""
         require_fields(values, cls, "it was written by another version or edited by hand")
-        return cls(
-            **{
-                **values,
-                "domain": Domain(**values["domain"]),
-                "patches": tuple(tuple(patch) for patch in values["patches"]),
-                "kernels": tuple(values["kernels"]),
-            }
-        )
+        given: dict[str, Any] = {
+            **values,
+            "domain": Domain(**values["domain"]),
+            "patches": tuple(tuple(patch) for patch in values["patches"]),
+            "kernels": tuple(values["kernels"]),
+        }
+        return cls(**given)
 
 
 def design(

@@ -26,7 +26,7 @@ from overtone.guard.names import shown
 from overtone.models.architecture import require_sizes
 from overtone.models.calibration import Calibration, load_calibration
 from overtone.models.storage import find_model, load_folder, load_weights, save_folder
-from overtone.normalize import Statistics
+from overtone.normalize import Statistics, statistics
 from overtone.schedules import Patch
 
 
@@ -44,6 +44,8 @@ class Model(nn.Module, ABC):
         patches: as given, each written as short as possible.
         pace: how much of its standard deviation each field usually changes by in a step, `(C,)`,
             see `normalize`. Training measures it; until then it is 0.
+        scale: the standard deviation that each field usually has, `(C,)`; likewise.
+        source: the folder that its weights were read from, if they were.
         digest: SHA-256 of the weights' file that it was read from; empty if it was not.
     """
 
@@ -67,8 +69,11 @@ class Model(nn.Module, ABC):
         self.causal = causal
         self.patches: tuple[Patch, ...] = tuple(short_patch(patch) for patch in patches)
         self._trained = patches
+        self.source: Path | None = None
         self.pace: Tensor
         self.register_buffer("pace", torch.zeros(len(domain.fields)))
+        self.scale: Tensor
+        self.register_buffer("scale", torch.zeros(len(domain.fields)))
         self._calibration: Calibration | None = None
         self._folder: Path | None = None
         self.digest = ""
@@ -161,6 +166,10 @@ class Model(nn.Module, ABC):
         change, stats = self.change(window, grid, last_only=True)
         return stats.add_change(window.fields[:, -1:], change)[:, 0]
 
+    def measure(self, fields: Tensor, *, causal: bool) -> Statistics:
+        """Statistics of a window's fields `(B, T, C, *space)`, by the model's pace and scale."""
+        return statistics(fields, pace=self.pace, scale=self.scale, causal=causal)
+
     def accept_call(
         self,
         window: Window,
@@ -207,6 +216,7 @@ class Model(nn.Module, ABC):
         *,
         training: Mapping[str, Any] | None = None,
         weights: Mapping[str, Tensor] | None = None,
+        card: str | None = None,
         carry: bool = False,
     ) -> None:
         """Write a folder with weights (safetensors) and configuration (JSON).
@@ -215,6 +225,7 @@ class Model(nn.Module, ABC):
             path: the folder.
             training: how it was trained (seed, updates, …), plain data to keep beside it.
             weights: other weights than its own, e.g. gathered ones of a model spread over ranks.
+            card: what it is and how well it does, in Markdown, to be the folder's README.md.
             carry: what to do with files that somebody else put into an older model's folder: take
                 them along, or refuse to replace it.
         """
@@ -222,20 +233,67 @@ class Model(nn.Module, ABC):
         # What was measured with these weights does not hold for others.
         calibration = self.calibration if weights is None else None
         weights = self.state_dict() if weights is None else weights
-        save_folder(path, weights, content, carry=carry, calibration=calibration)
+        save_folder(path, weights, content, card=card, carry=carry, calibration=calibration)
+
+    def push_to_hub(
+        self,
+        name: str,
+        *,
+        revision: str | None = None,
+        private: bool | None = None,
+        license: str | None = None,
+        card: str | None = None,
+        message: str | None = None,
+        token: str | None = None,
+    ) -> str:
+        """Write it to a repository on the hub, which is made if it is not there.
+
+        Weights and configuration go there as `save` writes them, with a card. The card, the record
+        of the training and the training's log are those of the folder that the model was read from
+        if its weights are still the same; else the card says what the model itself tells.
+
+        Args:
+            name: `org/name`, or `org/name@branch`.
+            revision: the branch to write to, made if it is not there.
+            private: whether others may not see it; as it is, or as the account has it, if None.
+            license: for the card's head, e.g. `"mit"`; the card's own, or `"unknown"`, if None.
+            card: another card than this, in Markdown.
+            message: of the commit.
+            token: of the account; the one that is logged in if None.
+
+        Returns:
+            `org/name@commit`, by which exactly this model can be loaded.
+        """
+        from overtone.models.sharing import push
+
+        return push(
+            self,
+            name,
+            revision=revision,
+            private=private,
+            license=license,
+            card=card,
+            message=message,
+            token=token,
+        )
 
     @classmethod
-    def from_pretrained(cls, path: str | Path, *, sha256: str | None = None) -> Self:
-        """Read a folder that `save` wrote, or a model that comes with the package, by its name.
+    def from_pretrained(
+        cls, path: str | Path, *, revision: str | None = None, sha256: str | None = None
+    ) -> Self:
+        """Read a model of this kind by the name of a packaged one, a folder, or a repository.
 
         The model is in evaluation mode.
 
         Args:
-            path: the folder, or the name.
+            path: the name of a model that comes with the package, a folder that `save` wrote, or a
+                repository on the hub, `org/name` or `org/name@revision`; see `overtone.load`.
+            revision: branch, tag or commit of a repository; the default branch if None.
             sha256: what the SHA-256 of `model.safetensors` must be, in hexadecimal. The checksum
                 that is stored beside the weights finds damage, not tampering; this one finds both.
         """
-        return cls.restore(*load_folder(path, sha256=sha256), path)
+        folder = find_model(path, revision=revision)
+        return cls.restore(*load_folder(folder, sha256=sha256), folder)
 
     @classmethod
     def restore(
@@ -254,7 +312,8 @@ class Model(nn.Module, ABC):
                 f"the configuration of '{path}' does not fit: {kind}{shown(error)[:500]}"
             ) from error
         load_weights(model, weights, path)
-        model._folder, model.digest = find_model(path), str(config.get("sha256", ""))
+        model.source = model._folder = Path(path)
+        model.digest = str(config.get("sha256", ""))
         return model.eval()
 
     def blueprint(self) -> dict[str, Any]:

@@ -27,10 +27,10 @@ from torch import Tensor
 from overtone.domain import Domain
 from overtone.errors import CheckpointError
 from overtone.guard.names import shown
+from overtone.hub import CALIBRATION
 from overtone.schedules import Patch, write_patch
 from overtone.version import __version__
 
-FILE = "calibration.json"
 FORMAT = "overtone-calibration-1"
 LEVELS = (0.5, 0.9)
 """Shares of the errors that intervals are made for."""
@@ -174,7 +174,7 @@ def load_calibration(folder: Path, weights: str) -> Calibration | None:
     Raises:
         CheckpointError: it can't be read, or is of other weights.
     """
-    path = folder / FILE
+    path = folder / CALIBRATION
     if not path.is_file():
         return None
     try:

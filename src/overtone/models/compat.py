@@ -50,18 +50,29 @@ def is_earlier(config: Mapping[str, Any]) -> bool:
     return "kind" not in config or str(config.get("name")) in RENAMED_BASELINES
 
 
+def has_no_scale(config: Mapping[str, Any]) -> bool:
+    """Whether a folder was written before there was a scale: by version 0.1.
+
+    Args:
+        config: plain data, as read.
+    """
+    return str(config.get("overtone", "0.1")).split(".")[:2] == ["0", "1"]
+
+
 def modern_weights(weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The named tensors of an earlier version's folder as this version writes them.
+    """The named tensors of any version's folder as this version writes them.
+
+    What an earlier version did not know is 0: changes in the context's own unit, and fields by its
+    own standard deviation, as they were.
 
     Args:
         weights: as read.
-        config: from `modern_config`.
+        config: as read.
     """
-    modern = dict(weights)
-    if "pace" not in modern:
-        # 0: changes are predicted in the context's own unit, as they were before there was a pace.
-        modern["pace"] = torch.zeros(len(_fields(config)))
-    return modern
+    unknown = torch.zeros(len(_fields(config)))
+    missing = {"pace": is_earlier(config), "scale": has_no_scale(config)}
+    added = {name: unknown.clone() for name, early in missing.items() if early}
+    return {**added, **weights}
 
 
 def _fields(config: Mapping[str, Any]) -> list[Any]:

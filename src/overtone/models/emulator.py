@@ -15,9 +15,9 @@ They do not know of patches, so one set of weights serves all of them, and they 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 
 import torch
 import torch.nn.functional as F
@@ -31,7 +31,7 @@ from overtone.models.base import Model
 from overtone.models.processors import Transformer
 from overtone.models.tokenizers import TOKENIZERS
 from overtone.models.tokenizers.convolution import OUTPUT_GAIN
-from overtone.normalize import Statistics, statistics
+from overtone.normalize import Statistics
 from overtone.ops.padding import take
 from overtone.schedules import Patch
 
@@ -92,7 +92,7 @@ class Emulator(Model):
         self, window: Window, grid: PatchGrid, *, last_only: bool
     ) -> tuple[Tensor, Statistics]:
         """See `Model.change`."""
-        stats = statistics(window.fields, pace=self.pace, causal=self.causal)
+        stats = self.measure(window.fields, causal=self.causal)
         normalised = stats.normalise(window.fields).to(next(self.parameters()).dtype)
         if self.architecture.folded > 1:
             # One frame of tokens, whose channels are those of all frames.
@@ -159,12 +159,13 @@ class Refinement(nn.Module):
             before: the changes that led to those, in the unit of `change`.
             domain: says which axes wrap; beyond the others the outermost cells are repeated.
         """
-        x = torch.cat([change, frame, before], dim=2).flatten(0, 1)
+        x: Tensor = torch.cat([change, frame, before], dim=2).flatten(0, 1)
         for axis, (n, wraps) in enumerate(zip(domain.shape, domain.periodic, strict=True)):
             x = take(x, axis + 2, (-REACH, n + REACH), periodic=wraps, ghosts="edge")
-        for i, convolve in enumerate(self.convolutions):
+        convolutions = cast("Iterable[Callable[[Tensor], Tensor]]", self.convolutions)
+        for i, convolve in enumerate(convolutions):
             x = convolve(x if i == 0 else F.gelu(x))
-        return change + x.unflatten(0, change.shape[:2])
+        return change + cast("Tensor", x.unflatten(0, change.shape[:2]))
 
 
 def build(

@@ -4,18 +4,21 @@ A folder is written under a temporary name and then renamed, so that it is compl
 JSON file holds the SHA-256 of the weights, which is verified on loading. That finds damage, not
 tampering: whoever replaces the weights can replace the number beside them. A digest that is kept
 elsewhere, `load_model(path, sha256=...)`, finds both. `load_model` is the one door to every saved
-model, also to those that come with the package, by their names.
+model. What it is given is, in this order, the name of a model that comes with the package, a
+folder, or a repository on the hub (`overtone.hub`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -24,16 +27,15 @@ from overtone.errors import CheckpointError, suggest
 from overtone.files import replacing, restore_folder, sha256
 from overtone.guard.folders import claim, replacing_owned
 from overtone.guard.names import shown
-from overtone.models.calibration import FILE as CALIBRATION
+from overtone.hub import CALIBRATION, CARD, NEEDED, SCHEME, download, installed, parse
 from overtone.models.calibration import Calibration
-from overtone.models.compat import is_earlier, modern_config, modern_weights
+from overtone.models.compat import modern_config, modern_weights
 from overtone.version import __version__
 
 if TYPE_CHECKING:
     from overtone.models.base import Model
 
-CONFIG = "config.json"
-WEIGHTS = "model.safetensors"
+CONFIG, WEIGHTS = NEEDED
 KIND = "model"
 """What the marker of such a folder says; see `guard.folders`."""
 FORMAT = "overtone-emulator-1"
@@ -49,6 +51,7 @@ def save_folder(
     weights: Mapping[str, Tensor],
     config: Mapping[str, Any],
     *,
+    card: str | None = None,
     carry: bool = False,
     calibration: Calibration | None = None,
 ) -> None:
@@ -58,10 +61,11 @@ def save_folder(
         path: the folder.
         weights: named tensors.
         config: plain data, for JSON.
+        card: what the model is, in Markdown; see `models.card`.
         carry: take along what somebody else put into the older folder, instead of refusing.
         calibration: what was measured with these weights; it names the new file's checksum.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save_file  # pyright: ignore[reportUnknownVariableType]
 
     with replacing_owned(path, KIND, carry=carry, error=CheckpointError) as scratch:
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
@@ -73,6 +77,8 @@ def save_folder(
             **config,
         }
         (scratch / CONFIG).write_text(json.dumps(content, indent=2) + "\n")
+        if card is not None:
+            (scratch / CARD).write_text(card)
         if calibration is not None:
             own = replace(calibration, weights=content["sha256"])
             (scratch / CALIBRATION).write_text(own.to_json())
@@ -110,10 +116,10 @@ def load_folder(
         sha256: as for `load_model`.
     """
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors.torch import load_file  # pyright: ignore[reportUnknownVariableType]
 
     path = find_model(path)
-    _refuse_pickle(path)
+    _refuse_others(path)
     for name in (CONFIG, WEIGHTS):
         if not (path / name).is_file():
             raise CheckpointError(
@@ -127,7 +133,7 @@ def load_folder(
         weights = load_file(path / WEIGHTS)
     except SafetensorError as error:
         raise CheckpointError(f"'{path / WEIGHTS}' can't be read: {error}") from error
-    return (modern_weights(weights, config) if is_earlier(stored) else weights), config
+    return modern_weights(weights, stored), config
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -135,9 +141,10 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_CONFIG_BYTES:
             raise ValueError(f"it has more than {MAX_CONFIG_BYTES} bytes")
-        config = json.loads(path.read_bytes())
-        if not isinstance(config, dict):
-            raise ValueError(f"it holds a {type(config).__name__}, not a mapping of names")
+        content: Any = json.loads(path.read_bytes())
+        if not isinstance(content, dict):
+            raise ValueError(f"it holds a {type(content).__name__}, not a mapping of names")
+        config = cast("dict[str, Any]", content)
         stored = str(config["format"]), str(config["sha256"])
     # A number of thousands of digits is a ValueError, a thousand brackets a RecursionError.
     except (OSError, ValueError, KeyError, RecursionError) as error:
@@ -164,7 +171,7 @@ def _require_digest(path: Path, stored: str, pinned: str | None) -> None:
     if found != stored:
         raise CheckpointError(
             f"'{path}' is not the file that was saved: its SHA-256 differs from the one "
-            "in config.json. It is damaged or was replaced; copy or save the model again"
+            "in config.json. It is damaged or was replaced; copy, load or save the model again"
         )
 
 
@@ -208,16 +215,91 @@ def _require_numbers(name: str, given: Tensor, wanted: torch.dtype, path: str | 
         )
 
 
-def find_model(path: str | Path) -> Path:
-    """The model folder itself: of a training run's folder, its best model or else its last.
+def fingerprint(model: object) -> str:
+    """SHA-256 over all weights and buffers of a model: names, shapes, types and numbers.
 
-    What does not exist as a path may be the name of a model that comes with the package. A folder
-    that a killed process was just replacing is brought back first.
+    It is the same for a model in memory and for one that was saved and loaded. What has no weights,
+    such as a solver, is known by its class.
     """
-    path = Path(path)
+    if not isinstance(model, nn.Module):
+        name = f"{type(model).__module__}.{type(model).__qualname__}"
+        return hashlib.sha256(name.encode()).hexdigest()
+    total = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        values = tensor.detach().cpu().contiguous()
+        own = name.removeprefix("_orig_mod.")  # a compiled model is the same model
+        total.update(f"{own}\0{tuple(values.shape)}\0{values.dtype}\0".encode())
+        total.update(values.reshape(-1).view(torch.uint8).numpy().data)
+    return total.hexdigest()
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where a model was found.
+
+    Attributes:
+        folder: its weights and its configuration; nothing may be there if nothing was found.
+        said: what the name was taken for, e.g. `a packaged model`.
+    """
+
+    folder: Path
+    said: str
+
+
+def locate_model(name: str | Path, *, revision: str | None = None) -> Located:
+    """Find out what a name means: a packaged model, a folder or a repository, in this order.
+
+    `./name` is always a folder, and so is a `Path` that exists; `hf://org/name` is always a
+    repository. A repository is fetched into the hub's cache.
+
+    Args:
+        name: as for `load_model`.
+        revision: of a repository.
+    """
+    text, path = str(name), Path(name)
+    certain = isinstance(name, str) and text.startswith(SCHEME)
+    found = None if certain else _at_hand(name)
+    if found is not None:
+        if revision is not None:
+            raise CheckpointError(
+                f"'{text}' is {found.said}, which has no revisions; revision is "
+                f"'{shown(revision)}'. A repository is hf://org/name"
+            )
+        return found
+    repository = parse(text, revision) if isinstance(name, str) else None
+    if repository is None or not (certain or installed()):
+        return Located(path, "nothing that exists")
+    try:
+        fetched = download(repository)
+    except CheckpointError as error:
+        if certain:
+            raise
+        raise CheckpointError(f"there is no folder '{text}'{_nearby(path)}; {error}") from error
+    note = f"; {fetched.note}" if fetched.note else ""
+    return Located(fetched.folder, f"the repository {repository}, commit {fetched.commit}{note}")
+
+
+def _at_hand(name: str | Path) -> Located | None:
+    """What needs no network: a packaged model or a folder; None if there is neither."""
+    text, path = str(name), Path(name)
     restore_folder(path)
+    packaged = pretrained_folder(text)
+    if packaged is not None and not (isinstance(name, Path) and path.exists()):
+        if path.exists():
+            warnings.warn(
+                f"'{text}' is the packaged model of that name; for the folder write './{text}'",
+                stacklevel=2,
+            )
+        return Located(packaged, "a packaged model")
     if not path.exists():
-        return pretrained_folder(path) or path
+        return None
+    other = isinstance(name, str) and parse(text) is not None and installed()
+    hint = f" (a repository of that name would be {SCHEME}{text})" if other else ""
+    return Located(_weights_in(path), f"a folder{hint}")
+
+
+def _weights_in(path: Path) -> Path:
+    """The model folder itself: of a training run's folder, its best model or else its last."""
     if not (path / WEIGHTS).exists():
         for name in ("best", "last"):
             restore_folder(path / name)
@@ -226,7 +308,23 @@ def find_model(path: str | Path) -> Path:
     return path
 
 
-def _refuse_pickle(path: Path) -> None:
+def find_model(path: str | Path, *, revision: str | None = None) -> Path:
+    """The model folder itself, wherever a name leads; see `locate_model`.
+
+    Of a training run's folder it is the best model or else the last. A folder that a killed process
+    was just replacing is brought back first.
+    """
+    return locate_model(path, revision=revision).folder
+
+
+def _nearby(path: Path) -> str:
+    """A folder beside a missing one whose name is much the same."""
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    return suggest(str(path), [str(other) for other in beside if other.is_dir()])
+
+
+def _refuse_others(path: Path) -> None:
+    """Refuse what is no model folder, pickles above all."""
     pickles = [path] if path.suffix in PICKLES and path.is_file() else []
     if path.is_dir() and not (path / WEIGHTS).exists():
         pickles = sorted(file for file in path.iterdir() if file.suffix in PICKLES)
@@ -236,13 +334,21 @@ def _refuse_pickle(path: Path) -> None:
             f"with {WEIGHTS} and {CONFIG}, as Emulator.save writes it"
         )
     if not path.exists():
-        names = pretrained_names()
-        raise CheckpointError(
-            f"'{path}' does not exist{suggest(str(path), names)}; expected a folder that "
-            f"Emulator.save wrote, or a model that comes with the package: {', '.join(names)}"
-        )
+        _refuse_missing(path)
     if path.is_file():
         raise CheckpointError(f"'{path}' is a file; expected the folder that holds {WEIGHTS}")
+
+
+def _refuse_missing(path: Path) -> None:
+    names = pretrained_names()
+    hub = "a repository org/name on the hub"
+    if parse(str(path)) is not None and not installed():
+        hub += ", which needs pip install 'overtone[hub]'"
+    raise CheckpointError(
+        f"'{path}' does not exist{suggest(str(path), names) or _nearby(path)}; expected a folder "
+        f"that Emulator.save wrote, a model that comes with the package ({', '.join(names)}), or "
+        f"{hub}"
+    )
 
 
 PACKAGED = Path(__file__).parents[1] / "weights"
@@ -269,23 +375,29 @@ KINDS = {
 """Kind of a model -> module and class; imported when a folder asks for it."""
 
 
-def load_model(path: str | Path, *, sha256: str | None = None) -> Model:
+def load_model(
+    path: str | Path, *, revision: str | None = None, sha256: str | None = None
+) -> Model:
     """Read a saved model, whatever kind it is. It is in evaluation mode.
 
     Args:
-        path: a folder that a model's `save` wrote, the folder of a training run that holds such
-            folders, or the name of a model that comes with the package.
+        path: the name of a model that comes with the package; a folder that a model's `save` wrote,
+            or that of a training run, which holds such folders; or a repository on the hub,
+            `org/name` or `org/name@revision`. The first of these that there is, is meant;
+            `./org/name` is always a folder, `hf://org/name` always a repository.
+        revision: branch, tag or commit of a repository; the default branch if None.
         sha256: what the SHA-256 of `model.safetensors` must be, in hexadecimal. The checksum that
             is stored beside the weights finds damage, not tampering; this one finds both.
     """
-    return load_with_config(path, sha256=sha256)[0]
+    return load_with_config(find_model(path, revision=revision), sha256=sha256)[0]
 
 
 def load_with_config(
     path: str | Path, *, sha256: str | None = None
 ) -> tuple[Model, dict[str, Any]]:
     """Read a saved model, and all that its folder's configuration says."""
-    weights, config = load_folder(path, sha256=sha256)
+    folder = find_model(path)
+    weights, config = load_folder(folder, sha256=sha256)
     kind = config["kind"]
     if not isinstance(kind, str) or kind not in KINDS:
         hint = suggest(str(kind), [*KINDS])
@@ -294,4 +406,4 @@ def load_with_config(
             f"{', '.join(KINDS)}. It was written by a newer version or edited by hand"
         )
     module, name = KINDS[kind]
-    return getattr(import_module(module), name).restore(weights, config, path), config
+    return getattr(import_module(module), name).restore(weights, config, folder), config

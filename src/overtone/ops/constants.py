@@ -6,13 +6,15 @@ prediction, so they are made in float64, and `full_precision` keeps autocast awa
 that they are used in.
 
 What was not used for longest makes room when all together exceed `MAX_BYTES`. A compiled graph
-can't look into the store, so there they are made on the spot.
+can't look into the store, so there they are made on the spot; an exported program gets those that
+are in it as they are (`as_they_are`), instead of the steps that made them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from itertools import count
 from threading import Lock
 from typing import Any
@@ -46,6 +48,8 @@ class Entry:
 
 
 _kept: dict[tuple[Any, ...], Entry] = {}
+_taken = ContextVar("_taken", default=False)
+"""Whether what traces a model takes what is kept."""
 _lock = Lock()
 """Held by whoever adds or removes. Looking up needs none: a thread sees an entry or does not."""
 
@@ -64,18 +68,31 @@ def constant(
         device: where it is wanted.
         dtype: how it is wanted.
     """
-    if torch.compiler.is_compiling():
+    compiling = torch.compiler.is_compiling()
+    if compiling and not _taken.get():
         return make(*arguments).to(device, dtype)
     key = (make, arguments, device, dtype)
     entry = _kept.get(key)
     if entry is not None:
         entry.used = next(_clock)
         return entry.tensor
+    if compiling:  # it had no room in the store
+        return make(*arguments).to(device, dtype)
     # Out of reach of autograd, inference mode and any default device that the caller has set.
     with torch.inference_mode(False), torch.no_grad(), torch.device("cpu"):
         tensor = make(*arguments).to(device, dtype)
     _keep(key, Entry(tensor))
     return tensor
+
+
+@contextmanager
+def as_they_are() -> Iterator[None]:
+    """Within it, what traces a model takes the constants that an earlier call has left here."""
+    token = _taken.set(True)
+    try:
+        yield
+    finally:
+        _taken.reset(token)
 
 
 def _keep(key: tuple[Any, ...], entry: Entry) -> None:
@@ -92,6 +109,7 @@ def _keep(key: tuple[Any, ...], entry: Entry) -> None:
 
 def full_precision(x: Tensor) -> AbstractContextManager[object]:
     """Switch off autocast on a tensor's device: kernels are small and their errors are not."""
-    if x.device.type == "meta":  # knows no autocast; shapes and FLOPs are counted there
+    # On meta there is no autocast; shapes and FLOPs are counted there.
+    if x.device.type == "meta" or not torch.is_autocast_enabled(x.device.type):
         return nullcontext()
     return torch.autocast(x.device.type, enabled=False)

@@ -72,6 +72,8 @@ class FourierSpace:
 
     def modes(self, fields: Tensor) -> Tensor:
         """Complex modes `(…, *modes)` of real fields `(…, *shape)`."""
+        if 0 in fields.stride():  # of an expanded field, which torch 2.8 can't transform on a CPU
+            fields = fields.contiguous()
         return torch.fft.rfftn(fields, dim=self._axes)
 
     def grid(self, modes: Tensor) -> Tensor:

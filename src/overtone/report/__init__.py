@@ -3,8 +3,11 @@
 from overtone.report.figures.animation import animate
 from overtone.report.figures.artifacts import folded_maps, residual_spectra
 from overtone.report.figures.axis_spectra import axis_spectra
+from overtone.report.figures.best import best_errors
+from overtone.report.figures.cost import training_cost
 from overtone.report.figures.curves import training_curves
 from overtone.report.figures.dial import next_step_dial, rollout_dial
+from overtone.report.figures.heat import artifact_map
 from overtone.report.figures.panels import field_panels, overview
 from overtone.report.figures.steps import (
     band_errors,
@@ -17,8 +20,10 @@ from overtone.report.html import write_report
 
 __all__ = [
     "animate",
+    "artifact_map",
     "axis_spectra",
     "band_errors",
+    "best_errors",
     "field_panels",
     "folded_maps",
     "harmonic_growth",
@@ -29,6 +34,7 @@ __all__ = [
     "rollout_dial",
     "rollout_errors",
     "seam_growth",
+    "training_cost",
     "training_curves",
     "write_report",
 ]

@@ -1,4 +1,4 @@
-"""Which figures a report has, in which order, with their titles, captions and alternative texts."""
+"""Which figures a report has, in which section and order, with their titles, captions and texts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -15,8 +16,10 @@ from matplotlib.figure import Figure
 from overtone.evaluate.results import Results, Samples
 from overtone.report.figures.artifacts import MAX_SCHEDULES, folded_maps, residual_spectra
 from overtone.report.figures.axis_spectra import axis_spectra
+from overtone.report.figures.best import best_errors
 from overtone.report.figures.curves import training_curves
 from overtone.report.figures.dial import next_step_dial, rollout_dial
+from overtone.report.figures.heat import artifact_map
 from overtone.report.figures.panels import MAX_KEYS, MAX_STEPS, Key, field_panels
 from overtone.report.figures.scales import VIEWS
 from overtone.report.figures.steps import (
@@ -27,11 +30,26 @@ from overtone.report.figures.steps import (
     seam_growth,
     shown_patches,
 )
-from overtone.report.series import evenly_chosen, model_names, num_seeds, series
+from overtone.report.runaway import LOST, runs_off
+from overtone.report.series import evenly_chosen, model_names, num_seeds, series, unpatched
 from overtone.report.style import NothingToDraw, looks, patch_name
+from overtone.report.summary import ALPHA
 
+PICTURES, FIELDS = "pictures", "fields"
+"""Where the first field is shown, and where the others are, folded in the same section."""
+SECTIONS = {
+    PICTURES: ("Truth and predictions", "pictures"),
+    "errors": ("Error by step", "error by step"),
+    "dial": ("The compute dial", "dial"),
+    "artifacts": ("Grid artifacts", "artifacts"),
+    "scales": ("Scales and physics", "scales and physics"),
+    "training": ("Training", "training"),
+}
+"""Sections of figures, in the order of the page: their titles, and what the contents call them."""
 MAX_FIELDS = 3
 """Fields with panels."""
+MAX_LOST = 4
+"""Rollouts that a caption names."""
 MAX_MODELS = 3
 """Models with folded maps."""
 
@@ -46,6 +64,7 @@ class Drawing:
         caption: what it shows, in which units, and what was left out.
         alt: what a reader who can't see it should know.
         figure: the figure.
+        section: key of `SECTIONS`.
     """
 
     name: str
@@ -53,58 +72,94 @@ class Drawing:
     caption: str
     alt: str
     figure: Figure
+    section: str
 
 
 def drawings(
     results: Results, samples: Samples | None, curves: Mapping[str, Path]
 ) -> Iterator[Drawing]:
-    """All figures for which there are data, the most telling first."""
-    for make in (
-        partial(_overview, results),
-        partial(_panels, results, samples),
-        partial(_diagnosis, results),
-        partial(_training, results, curves),
-    ):
-        yield from make()
+    """All figures for which there are data, in the order of their sections."""
+    yield from _panels(results, samples)
+    yield from _errors(results)
+    yield from _dials(results)
+    yield from _artifacts(results)
+    yield from _scales(results)
+    yield from _training(results, curves)
 
 
 def _drawn(
-    name: str, title: str, caption: str, alt: str, draw: Callable[[], Figure]
+    section: str, name: str, title: str, caption: str, alt: str, draw: Callable[[], Figure]
 ) -> Iterator[Drawing]:
     """One drawing, or none if there is nothing to draw."""
     with suppress(NothingToDraw):
-        yield Drawing(name, title, caption, alt, draw())
+        yield Drawing(name, title, caption, alt, draw(), section)
 
 
-def _overview(results: Results) -> Iterator[Drawing]:
+def _bare(results: Results) -> str:
+    """What thin grey lines are, if there are any."""
+    if not results.yardsticks:
+        return ""
+    return (
+        " Thin grey lines are what needs no training: persistence (dotted), the last frame again, "
+        "and extrapolation (dash-dotted), the last change again. They move no axis; a triangle "
+        "stands where one leaves the panel."
+    )
+
+
+def _lost(results: Results) -> str:
+    """Which rollouts run off, if any do."""
+    names = [s.name for s in series(results) if runs_off(s)]
+    if not names:
+        return ""
+    more = f" and {len(names) - MAX_LOST} more" if len(names) > MAX_LOST else ""
+    return (
+        f" Rollouts move no axis from where their VRMSE is above {LOST:g}, and leave the panel at "
+        f"a triangle: {', '.join(names[:MAX_LOST])}{more}."
+    )
+
+
+def _errors(results: Results) -> Iterator[Drawing]:
     count, steps = len(series(results)), results.steps
     seeds = " Thin lines are single seeds." if num_seeds(results) > 1 else " Bands are intervals."
-    others = " Grey lines are the other models'." if len(model_names(results)) > 1 else ""
-    bare = ""
-    if results.yardsticks:
-        bare = (
-            " Thin grey lines are what needs no training: persistence (dotted), the last frame "
-            "again, and extrapolation (dash-dotted), the last change again. They move no axis: "
-            "where they are not seen, they lie above or below the panel."
-        )
+    models = len(model_names(results))
+    others = " Grey lines are the other models'." if models > 1 else ""
+    cross = " A cross marks where every trajectory had turned non-finite."
     yield from _drawn(
+        "errors",
+        "best_errors",
+        "The best schedule of each model",
+        "VRMSE, mean over fields, at each rollout step, of the schedule of each model that has the "
+        "lowest error over all steps. Colours are those of the schedules, markers those of the "
+        "models, as in the dial." + seeds + _bare(results) + _lost(results) + cross,
+        f"Line chart of the error over {steps} rollout steps for the best of {models} models.",
+        lambda: best_errors(results),
+    )
+    yield from _drawn(
+        "errors",
+        "rollout_errors",
+        "Every schedule" + (" of each model" if models > 1 else ""),
+        "VRMSE, mean over fields, at each rollout step. Dashed lines are shifted schedules."
+        + seeds + others + _bare(results) + _lost(results) + cross,
+        f"Line chart of the error over {steps} rollout steps for {count} rollouts.",
+        lambda: rollout_errors(results),
+    )  # fmt: skip
+
+
+def _dials(results: Results) -> Iterator[Drawing]:
+    count, steps = len(series(results)), results.steps
+    bare = _bare(results)
+    yield from _drawn(
+        "dial",
         "rollout_dial",
         "The compute dial of rollouts",
         f"VRMSE, mean over fields and {steps} steps, against the tokens and the measured seconds "
         "of the rollout of one sample. Bars are 95 % intervals. Lower and further left is better."
-        + bare,
+        + bare + _lost(results),
         f"Scatter plot of rollout error against tokens and seconds for {count} rollouts.",
         lambda: rollout_dial(results),
-    )
-    yield from _drawn(
-        "rollout_errors",
-        "Rollout error by step",
-        "VRMSE, mean over fields, at each rollout step. Dashed lines are shifted schedules."
-        + seeds + others + bare + " A cross marks where every trajectory had turned non-finite.",
-        f"Line chart of the error over {steps} rollout steps for {count} rollouts.",
-        lambda: rollout_errors(results),
     )  # fmt: skip
     yield from _drawn(
+        "dial",
         "next_step_dial",
         "The compute dial of one step",
         "VRMSE of one step from true frames at each patch, against the tokens and the measured "
@@ -119,13 +174,15 @@ def _panels(results: Results, samples: Samples | None) -> Iterator[Drawing]:
         return
     keys = telling_keys(results, samples, MAX_KEYS)
     left_out = _left_out(samples, len(keys))
+    shown: dict[str, Any] = {"known": looks(results), "bare": unpatched(results)}
     views = VIEWS if samples.domain.ndim == 3 else VIEWS[:1]
     what = {"slice": "", "projection": ", mean along the last axis"}
     for number, field in enumerate(samples.domain.fields[:MAX_FIELDS]):
         for view in views:
             name = f"panels_{number}_{slug(field)}" + ("" if len(views) == 1 else f"_{view}")
-            draw = partial(field_panels, samples, field, keys=keys, view=view, known=looks(results))
+            draw = partial(field_panels, samples, field, keys=keys, view=view, **shown)
             yield from _drawn(
+                PICTURES if number == 0 else FIELDS,
                 name,
                 f"Truth, predictions and residuals: {field}{what[view]}",
                 "One trajectory at chosen steps; all fields share one scale, all residuals "
@@ -157,36 +214,23 @@ def _left_out(samples: Samples, num_keys: int) -> str:
     return f" Shown: {'; '.join(parts)}." if parts else ""
 
 
-def _diagnosis(results: Results) -> Iterator[Drawing]:
+def _artifacts(results: Results) -> Iterator[Drawing]:
     patches = ", ".join(patch_name(p) for p in shown_patches(results))
     yield from _drawn(
-        "residual_spectra",
-        "Spectra of the residuals",
-        "Isotropic power spectra of the residual, in units of the truth's variance, and of the "
-        "truth itself (dotted). Grey lines stand at the patches' harmonics, m/patch cycles per "
-        "cell, the first of each patch with its name: lines of a schedule that peak there are "
-        "grid artifacts.",
-        "Line charts of residual power against wavenumber with the patch harmonics marked.",
-        lambda: residual_spectra(results),
+        "artifacts",
+        "artifact_map",
+        "Grid artifacts at a glance",
+        "A row for each rollout. Left: how far the residual's power at the harmonics of a period "
+        "stands above its spectral neighbourhood, in dB, over all steps; an asterisk marks what is "
+        f"significant at {ALPHA}. Right: how much more the residual jumps across the borders of "
+        "patches than within them at the last step, in dB: where that step's grid lies, and for "
+        "the grid of each period, of all its offsets, at which it jumps most. About 0 dB is no "
+        "artifact; the dash is what was not measured.",
+        f"Heat maps of harmonic excess and of seams for periods {patches}, a row a rollout.",
+        lambda: artifact_map(results),
     )
     yield from _drawn(
-        "axis_spectra",
-        "Spectra along each axis",
-        "Power of the first field's residual by wavenumber along each axis, at the middle step, "
-        "and of the truth (dotted). Harmonics of the patches are evenly spaced here: a row of "
-        "humps around them is an artifact of patches whose errors follow the flow.",
-        "Line charts of residual power against the wavenumber along each axis.",
-        lambda: axis_spectra(results),
-    )
-    yield from _drawn(
-        "harmonic_growth",
-        "Growth of the grid artifact",
-        f"How far the residual's power at the harmonics of a period ({patches} cells) stands "
-        "above its spectral neighbourhood, at each step. About 0 dB is no artifact.",
-        f"Line charts of harmonic excess over the rollout for periods {patches}.",
-        lambda: harmonic_growth(results),
-    )
-    yield from _drawn(
+        "artifacts",
         "seam_growth",
         "Seams between patches",
         "How much more the residual jumps across the borders of patches than within them, at each "
@@ -197,21 +241,57 @@ def _diagnosis(results: Results) -> Iterator[Drawing]:
         f"Line charts of the seams over the rollout, of the grid in use and of periods {patches}.",
         lambda: seam_growth(results),
     )
-    yield from _maps(results)
     yield from _drawn(
+        "artifacts",
+        "harmonic_growth",
+        "Growth of the grid artifact",
+        f"How far the residual's power at the harmonics of a period ({patches} cells) stands "
+        "above its spectral neighbourhood, at each step. About 0 dB is no artifact.",
+        f"Line charts of harmonic excess over the rollout for periods {patches}.",
+        lambda: harmonic_growth(results),
+    )
+    yield from _drawn(
+        "artifacts",
+        "residual_spectra",
+        "Spectra of the residuals",
+        "Isotropic power spectra of the residual, in units of the truth's variance, and of the "
+        "truth itself (dotted). Grey lines stand at the patches' harmonics, m/patch cycles per "
+        "cell, the first of each patch with its name: lines of a schedule that peak there are "
+        "grid artifacts." + _lost(results),
+        "Line charts of residual power against wavenumber with the patch harmonics marked.",
+        lambda: residual_spectra(results),
+    )
+    yield from _drawn(
+        "artifacts",
+        "axis_spectra",
+        "Spectra along each axis",
+        "Power of the first field's residual by wavenumber along each axis, at the middle step, "
+        "and of the truth (dotted). Harmonics of the patches are evenly spaced here: a row of "
+        "humps around them is an artifact of patches whose errors follow the flow.",
+        "Line charts of residual power against the wavenumber along each axis.",
+        lambda: axis_spectra(results),
+    )
+    yield from _maps(results)
+
+
+def _scales(results: Results) -> Iterator[Drawing]:
+    yield from _drawn(
+        "scales",
         "band_errors",
         "Errors by scale",
         "BSNMSE, mean over all steps, in three bands of wavenumbers of equal width on a log "
         "scale: the squared error at these scales over the truth's energy there. Black lines are "
-        "95 % intervals.",
+        "95 % intervals." + _lost(results),
         "Bar chart of the error in the low, middle and high band for each schedule.",
         lambda: band_errors(results),
     )
     yield from _drawn(
+        "scales",
         "physics",
         "Physical constraints",
         "How far each quantity of the prediction is from the truth's, at each step, relative to "
-        "the truth's own on the same grid: 0 is as the truth, 1 is off by as much as it.",
+        "the truth's own on the same grid: 0 is as the truth, 1 is off by as much as it."
+        + _lost(results),
         "Line charts of deviations from physical laws over the rollout for each schedule.",
         lambda: physics_constraints(results),
     )
@@ -231,6 +311,7 @@ def _maps(results: Results) -> Iterator[Drawing]:
         if len(names) > MAX_MODELS:
             caption += f" Shown: the first {MAX_MODELS} of {len(names)} models."
         yield from _drawn(
+            "artifacts",
             "folded_maps" if len(names) == 1 else f"folded_maps_{number}_{slug(name)}",
             f"Where in the patch the error sits: {name}",
             caption,
@@ -242,6 +323,7 @@ def _maps(results: Results) -> Iterator[Drawing]:
 def _training(results: Results, curves: Mapping[str, Path]) -> Iterator[Drawing]:
     for number, (name, path) in enumerate(curves.items()):
         yield from _drawn(
+            "training",
             f"training_{number}_{slug(name)}",
             f"Training of {name}",
             "Left: loss of each update (dots) and its mean over stretches of updates (lines), by "

@@ -231,6 +231,11 @@ def model_names(results: Results) -> list[str]:
     return list(dict.fromkeys(model.name for model in results.models))
 
 
+def unpatched(results: Results) -> frozenset[str]:
+    """Names of the models without patches."""
+    return frozenset(model.name for model in results.models if not model.patched)
+
+
 def part_names(found: Iterable[Series], pick: Callable[[Run], Iterable[str]]) -> list[str]:
     """Names in a part of the runs, such as bands or laws, each once."""
     return list(dict.fromkeys(name for s in found for run in s.runs for name in pick(run)))

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from overtone.evaluate.results import Estimate, Results
+from overtone.metrics.confidence import FEW, has_width, number, with_interval
 from overtone.report.series import Series, model_names, num_seeds, series
 from overtone.report.style import patch_name
 
-FEW = 8
-"""Trajectories below which a bootstrap interval is itself a rough guess."""
 ALPHA = 0.01
 """p-value below which a grid artifact is called significant."""
 
@@ -25,31 +24,14 @@ def sentences(results: Results) -> list[str]:
     return [*said, *_cautions(results)] if found else ["No rollouts were evaluated."]
 
 
-HUGE = 1e8
-"""From here on nobody counts digits: an error that large has run away."""
-
-
-def number(value: float) -> str:
-    """Three significant digits, whole thousands and millions; a dash for what is not a number."""
-    if not math.isfinite(value):
-        return "–"
-    if 999.5 <= abs(value) < HUGE:
-        return f"{value:,.0f}"
-    return f"{value:#.3g}".rstrip(".").replace("e+0", "e").replace("e+", "e")
-
-
 def interval(estimate: Estimate) -> str:
     """A value with its interval, or alone where one trajectory leaves no interval."""
-    value = number(estimate.value)
-    if not known_spread(estimate) or value == "–":
-        return value
-    return f"{value} [{number(estimate.low)}, {number(estimate.high)}]"
+    return with_interval(estimate.value, estimate.low, estimate.high)
 
 
 def known_spread(estimate: Estimate) -> bool:
     """Whether there is an interval at all."""
-    finite = math.isfinite(estimate.low) and math.isfinite(estimate.high)
-    return finite and estimate.low < estimate.high
+    return has_width(estimate.low, estimate.high)
 
 
 def overlaps(a: Estimate, b: Estimate) -> bool:
@@ -61,6 +43,12 @@ def ranked(own: Sequence[Series], pick: Pick) -> list[Series]:
     """Series with a finite error and no blow-up, best first."""
     sound = [s for s in own if math.isfinite(pick(s).value) and s.blow_up is None]
     return sorted(sound, key=lambda s: pick(s).value)
+
+
+def best_of(own: Sequence[Series]) -> Series:
+    """The schedule with the lowest error; if all blow up, the one that does so last."""
+    sound = ranked(own, lambda s: s.vrmse_all)
+    return sound[0] if sound else max(own, key=lambda s: s.blow_up or 0)
 
 
 def _best(results: Results, found: Sequence[Series]) -> Iterator[str]:

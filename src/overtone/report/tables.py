@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from overtone.evaluate.results import Estimate, Harmonics, Results, Run
 from overtone.progress import Listing
 from overtone.report.series import (
     UNPATCHED,
+    Series,
     next_points,
     part_names,
     pool,
@@ -17,7 +19,7 @@ from overtone.report.series import (
     yardsticks,
 )
 from overtone.report.style import patch_name, short
-from overtone.report.summary import interval, number, ranked
+from overtone.report.summary import interval, number
 from overtone.schedules import Constant
 
 BARE = "to beat"
@@ -57,7 +59,7 @@ def tables(results: Results) -> list[Table]:
 
 def next_step_table(results: Results) -> Table:
     """Errors and prices of one step, for each model and patch, and of what needs no training."""
-    points = next_points(results)
+    points, bare = next_points(results), yardstick_points(results)
     rows = [
         (
             p.model, patch_name(p.patch) if p.patched else UNPATCHED, interval(p.vrmse),
@@ -66,22 +68,18 @@ def next_step_table(results: Results) -> Table:
         )
         for p in points
     ]  # fmt: skip
-    rows += [
-        (p.model, UNPATCHED, interval(p.vrmse), *("–",) * 3) for p in yardstick_points(results)
-    ]
-    finite = [i for i, p in enumerate(points) if p.vrmse.value == p.vrmse.value]
-    best = {(min(finite, key=lambda i: points[i].vrmse.value), 2)} if len(finite) > 1 else set()
+    rows += [(p.model, UNPATCHED, interval(p.vrmse), *("–",) * 3) for p in bare]
     return Table(
         "Next step from true frames",
         ("model", "patch", "VRMSE", "tokens", "FLOPs", "seconds"),
         tuple(rows),
-        frozenset(best),
+        lowest({2: [p.vrmse.value for p in (*points, *bare)]}),
     )
 
 
 def rollout_table(results: Results) -> Table:
     """Errors and prices of rollouts, for each model and schedule, and of what needs no training."""
-    found = series(results)
+    found, bare = series(results), yardsticks(results)
     rows = [
         (
             s.model, s.label, interval(s.vrmse_10), interval(s.vrmse_all),
@@ -92,18 +90,16 @@ def rollout_table(results: Results) -> Table:
         for s in found
     ]  # fmt: skip
     rows += [
-        (s.model, s.label, interval(s.vrmse_10), interval(s.vrmse_all), *("–",) * 4)
-        for s in yardsticks(results)
+        (s.model, s.label, interval(s.vrmse_10), interval(s.vrmse_all), *("–",) * 4) for s in bare
     ]
-    best = set()
-    for column, pick in ((2, lambda s: s.vrmse_10), (3, lambda s: s.vrmse_all)):
-        order = ranked(found, pick)
-        if len(order) > 1:
-            best.add((found.index(order[0]), column))
+    every = [*found, *bare]
+    best = lowest(
+        {2: [_sound(s, s.vrmse_10) for s in every], 3: [_sound(s, s.vrmse_all) for s in every]}
+    )
     header = ("model", "schedule", f"VRMSE, first {min(10, results.steps)} steps",
               f"VRMSE, all {results.steps} steps", "tokens", "FLOPs", "seconds",
               "blow-up")  # fmt: skip
-    return Table("Rollouts", header, tuple(rows), frozenset(best))
+    return Table("Rollouts", header, tuple(rows), best)
 
 
 def field_table(results: Results) -> Table:
@@ -179,12 +175,36 @@ def _part_table(
     found = [*series(results), *yardsticks(results)]
     found = [s for s in found if any(pick(run) for run in s.runs)]
     names = part_names(found, pick)
-    rows = []
+    rows, values = [], {name: [] for name in names}
     for s in found:
         seeds = {name: [pick(run)[name] for run in s.runs if name in pick(run)] for name in names}
         cells = [interval(pool(seeds[name])) if seeds[name] else "–" for name in names]
         rows.append((s.model, s.label, *cells))
-    return Table(title, ("model", "schedule", *names), tuple(rows))
+        for name in names:
+            values[name].append(_sound(s, pool(seeds[name])) if seeds[name] else math.nan)
+    best = lowest({j: values[name] for j, name in enumerate(names, start=2)})
+    return Table(title, ("model", "schedule", *names), tuple(rows), best)
+
+
+def lowest(columns: Mapping[int, Sequence[float]]) -> frozenset[tuple[int, int]]:
+    """Cells (row, column) with the lowest finite value of their column, several if they are equal.
+
+    A column in which fewer than two values are finite has none.
+
+    Args:
+        columns: number of a column -> its values, one for each row.
+    """
+    cells = set()
+    for column, values in columns.items():
+        finite = [value for value in values if math.isfinite(value)]
+        if len(finite) > 1:
+            cells |= {(i, column) for i, value in enumerate(values) if value == min(finite)}
+    return frozenset(cells)
+
+
+def _sound(s: Series, error: Estimate) -> float:
+    """An error that may be ranked; NaN of a rollout that blew up."""
+    return error.value if s.blow_up is None else math.nan
 
 
 def _probability(value: float) -> str:

@@ -7,7 +7,7 @@ one that keeps a tolerance; `estimates` tells the error of a frame without the t
 from overtone.rollout.adaptive import Adaptive
 from overtone.rollout.controllers import Controller, Made, Rule, Task, parse_rule
 from overtone.rollout.estimates import ErrorEstimate, parse_against
-from overtone.rollout.loop import OnBlowUp, Rollout, Stepper, rollout
+from overtone.rollout.loop import OnBlowUp, Rollout, Stepper, plan_objection, rollout
 
 __all__ = [
     "Adaptive",
@@ -21,5 +21,6 @@ __all__ = [
     "Task",
     "parse_against",
     "parse_rule",
+    "plan_objection",
     "rollout",
 ]

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from overtone.domain import Domain, Window, require_window
-from overtone.errors import OvertoneError, RolloutDiverged
+from overtone.errors import OvertoneError, PatchError, RolloutDiverged
 from overtone.models.base import Model
 from overtone.models.calibration import Calibration
+from overtone.models.storage import fingerprint
 from overtone.rollout.controllers import Controller, Made, Record, Rule, Task, parse_rule
 from overtone.rollout.estimates import (
     PROBES,
@@ -30,7 +31,7 @@ from overtone.rollout.estimates import (
     parse_against,
 )
 from overtone.rollout.steering import Steering, Step, memory, num_tokens
-from overtone.schedules import Choice, Patch, Schedule
+from overtone.schedules import Choice, Patch, Planned, Schedule
 
 OnBlowUp = Literal["raise", "drop", "hold"]
 
@@ -113,6 +114,8 @@ def rollout(
     window = window.last(model.context)
     limits = _limits(bound, window) if check_finite or bound is not None else None
     rule, against = parse_rule(schedule), parse_against(estimate)
+    if reason := plan_objection(rule, model, window.domain):
+        raise PatchError(reason)
     # Other people's models look for NaN, and take patches, as they like.
     call: Callable[..., Tensor] = model
     if isinstance(model, Model):
@@ -151,6 +154,13 @@ def rollout(
         _sums(earlier, window.domain),
     )
     return Rollout(call, window, steps, steering, options, judge, second)
+
+
+def plan_objection(rule: Rule, model: object, domain: Domain) -> str | None:
+    """Why a model can't follow a plan on a domain; None if it can, or if there is no plan."""
+    if not isinstance(rule, Planned):
+        return None
+    return rule.objection(fingerprint(model), domain)
 
 
 @dataclass(frozen=True)

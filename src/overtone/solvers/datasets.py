@@ -34,6 +34,7 @@ from overtone.progress import Tick
 from overtone.solvers import SYSTEMS, System
 
 RECIPE = "overtone_recipe"
+"""Attribute of a file that says how it was made."""
 MAX_COUNT = 10**12
 """Most trajectories or frames that can be asked for; what fits is a matter of the disk."""
 MAX_FILES = 100_000

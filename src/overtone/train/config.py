@@ -117,6 +117,9 @@ class ModelConfig(Section):
     context: Positive = 6
     unit: Literal["pace", "context"] = "pace"
     """What changes are predicted in: by the data's pace, or the context's own change alone."""
+    scale: Literal["typical", "context"] = "typical"
+    """What fields are measured in: the mean of the context's and the data's standard deviation,
+    which calls amplitudes back, or the context's alone."""
     width: Positive | None = None
     heads: Positive | None = None
     blocks: Positive | None = None
@@ -151,7 +154,7 @@ class ModelConfig(Section):
 
     def options(self) -> dict[str, Any]:
         """What is set of an emulator's numbers beyond size and context."""
-        apart = {"name", "tokenizer", "patches", "size", "context", "unit", "other"}
+        apart = {"name", "tokenizer", "patches", "size", "context", "unit", "scale", "other"}
         return {k: v for k, v in self if k not in apart and v is not None}
 
     @model_validator(mode="after")
@@ -239,6 +242,9 @@ class ValidConfig(Section):
     """Length of the rollouts that cycle through the patches; 0 for none."""
     rollouts: Positive = 4
     """How many trajectories."""
+    calibrate: Whole = 20
+    """Rollouts by which the best model's estimates of its own error are calibrated at the end; 0
+    for none. `overtone calibrate` does it with more and longer ones."""
     patience: Positive | None = None
     """Stop after so many validations without a new best."""
 
@@ -261,6 +267,8 @@ class LogConfig(Section):
     wandb: bool = False
     project: str = "overtone"
     """Project of Weights & Biases."""
+    report: bool = True
+    """Keep a page of the run, `report.html`, up to date while it trains."""
 
 
 class ParallelConfig(Section):
@@ -380,8 +388,14 @@ def load_config(path: str | Path) -> RunConfig:
 
 
 def _modern(config: RunConfig) -> RunConfig:
-    """What the settings of a run mean that an older version wrote: its emulators all attended."""
+    """What the settings of a run mean that an older version wrote.
+
+    First emulators all attended; then models knew no scale.
+    """
     model = config.model
+    if "scale" not in model.model_fields_set:
+        model = model.model_copy(update={"scale": "context"})
+        config = config.model_copy(update={"model": model})
     if "time" in model.model_fields_set:
         return config
     attends = model.name in PROCESSORS

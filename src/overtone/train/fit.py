@@ -74,7 +74,7 @@ def fit(
 
     Args:
         model: an emulator, a baseline, a CViT or a `FlexibleStepper`; it is trained in place.
-            Where it knows no pace yet, that of the data is measured (see `normalize`).
+            Where it knows no scale and no pace yet, the data's are measured (see `normalize`).
         data: a Well folder, a `WellFolder`, what `ot.data.from_files` and the like understood,
             trajectories in memory `(n, T, C, *space)` in physical units, or any map-style dataset
             of windows `(T, C, *space)` and targets `(horizon, C, *space)`. All but the last are
@@ -108,7 +108,8 @@ def fit(
     folder = None if out is None else Path(out)
     way = Way(folder, resume, overwrite, callbacks=own_callbacks)
     prepare = partial(_prepare, config, model, sources, folder, console)
-    with torch.random.fork_rng(devices=[]), ranks(config.train.device) as own:
+    apart = torch.random.fork_rng(devices=[])  # pyright: ignore
+    with apart, ranks(config.train.device) as own:
         if own.world > 1 and config.parallel.strategy != "ddp":
             raise ConfigError("fit keeps whole models: use parallel.strategy=ddp")
         outcome = conduct(config, own, prepare, way, console)
@@ -118,6 +119,7 @@ def fit(
         best = load_folder(folder / "best")[0] if (folder / "best").exists() else None
     if best is not None:
         model.load_state_dict(best)
+        model.source = None if folder is None else folder / "best"
     history.status = outcome.status
     return Fitted(model.eval(), history)
 
@@ -171,20 +173,21 @@ def _opened(data: Any, split: str, *, domain: Domain, reading: Mapping[str, Any]
         return data
     if isinstance(data, Trajectories):
         return ArrayWindows(data, data.domain, context=1)
-    arrays = data[:1] if isinstance(data, (list, tuple)) else (data,)
+    items, several = data, isinstance(data, (list, tuple))
+    arrays: Sequence[Any] = items[:1] if several else (items,)
     if all(isinstance(array, (np.ndarray, Tensor)) for array in arrays) and len(arrays):
-        return ArrayWindows(data, domain, context=1)
+        return ArrayWindows(items, domain, context=1)
     try:
-        window, target = data[0]
-        known = isinstance(window, Window) and isinstance(target, Tensor) and len(data) > 0
+        window, target = items[0]
+        known = isinstance(window, Window) and isinstance(target, Tensor) and len(items) > 0
     except (TypeError, ValueError, LookupError):
         known = False
     if not known:
         raise DataError(
-            f"the {split} data is a {type(data).__name__}; expected a Well folder, a WellFolder, "
+            f"the {split} data is a {type(items).__name__}; expected a Well folder, a WellFolder, "
             "arrays (n, T, C, *space), or a dataset whose items are (Window, target)"
         )
-    return data
+    return items
 
 
 def _where(data: Items, base: DataConfig | None) -> DataConfig:
@@ -208,7 +211,7 @@ def _configure(
 ) -> RunConfig:
     """All settings: those given, and for the others what suits model and data."""
     budget = {"train.max_minutes": minutes, "train.updates": updates}
-    changes = {key: value for key, value in budget.items() if value is not None}
+    changes: dict[str, Any] = {k: value for k, value in budget.items() if value is not None}
     if isinstance(settings, RunConfig):
         data = _where(sources.train, settings.data)
         if updates is not None and minutes is None:

@@ -3,8 +3,9 @@
 RUN/
 config.json, config.yaml    the resolved configuration
 metrics.jsonl, tensorboard/ curves
+report.html, frames.safetensors    a page of the run, and the frames that it shows
 checkpoints/                where it goes on after an interruption
-best/, last/                model folders: lowest validation error, and the end
+best/, last/                model folders, each with a card: lowest validation error, and the end
 summary.json                how it ended
 .overtone.json, .overtone.lock    whose it is (`guard.folders`), and who is writing
 
@@ -27,7 +28,7 @@ from overtone.guard import folders
 from overtone.guard.folders import MARKER, claim, is_ours, require_ours, strangers, succeed
 from overtone.guard.locks import locked
 from overtone.guard.names import shown
-from overtone.models import storage
+from overtone.hub import CALIBRATION, CARD, NEEDED
 from overtone.train.checkpoint import FOLDER, NAMES, PREFIX
 from overtone.train.config import RunConfig
 from overtone.train.parallel import Ranks
@@ -38,8 +39,10 @@ KEPT = ("best", "last")
 """Model folders of a run."""
 FILES = (
     CONFIG, "config.yaml", "metrics.jsonl", "summary.json", "curves.png", "curves.svg",
+    "report.html", "frames.safetensors",
     "tensorboard/events.out.tfevents.*", "wandb/**", "slurm/**",
-    *(f"{kept}/{name}" for kept in KEPT for name in (storage.CONFIG, storage.WEIGHTS, MARKER)),
+    *(f"{kept}/{name}" for kept in KEPT
+      for name in (*NEEDED, CARD, CALIBRATION, MARKER)),
     *(f"{FOLDER}/{PREFIX}*/{name}" for name in NAMES), f"{FOLDER}/.{PREFIX}*/**",
 )  # fmt: skip
 """All that a run writes, as `guard.folders` takes it."""

@@ -35,6 +35,8 @@ Log = Callable[[str, int, Record], None]
 
 METRICS = "metrics.jsonl"
 SUMMARY = "summary.json"
+RUNNING = "running, or ended without notice"
+"""What is known of a run that has no summary."""
 TABLES = ("losses", "vrmse", "patches")
 """Entries of a line that hold a number for each patch."""
 NUMBERS = ("loss", "lr", "rollout", "rollout_steps", "seconds", "cpu_seconds", "flops")
@@ -261,6 +263,11 @@ def history(path: Path) -> dict[str, list[float | None]]:
     return {"updates": [line["update"] for line in valid], "scores": scores}
 
 
+def score_of(line: dict[str, Any]) -> float:
+    """The score of a validation's line, infinite if it blew up; see `Validation.score`."""
+    return _score(line, 0)
+
+
 def longer_run(folder: Path) -> str:
     """The command that goes on with a run for as long again; empty if its settings can't be read.
 
@@ -366,7 +373,7 @@ def _status(folder: Path) -> str:
     try:
         return str(json.loads((folder / SUMMARY).read_text())["status"])
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return "running, or ended without notice"
+        return RUNNING
 
 
 def _checkpoints(folder: Path) -> list[str]:

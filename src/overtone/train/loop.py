@@ -19,16 +19,18 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from overtone.data import Items, collate_mixed
+from overtone.data import Items, WellFolder, collate_mixed
 from overtone.errors import DataError, TrainingDiverged
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
 from overtone.schedules import Patch
 from overtone.train.budget import Budget
+from overtone.train.card import run_card
 from overtone.train.checkpoint import Checkpoint, Checkpoints
 from overtone.train.config import RunConfig
 from overtone.train.console import Display
 from overtone.train.draws import Share, Windows, seed_torch
+from overtone.train.follow import Follower
 from overtone.train.interrupt import Interrupt, ignore_interrupts
 from overtone.train.journal import Log, Record, plain, to_beat
 from overtone.train.objective import choices, losses
@@ -81,6 +83,7 @@ class Trainer:
         parts: what it works with.
         resume: where to go on; the model has its weights already.
         callbacks: called on the first rank after each validation.
+        follower: has the run drawn, on the first rank.
 
     Attributes:
         progress: how far it is.
@@ -93,8 +96,10 @@ class Trainer:
         parts: Parts,
         resume: Checkpoint | None = None,
         callbacks: Sequence[Callback] = (),
+        follower: Follower | None = None,
     ):
         self.config, self.parts, self.callbacks = config, parts, tuple(callbacks)
+        self.follower = follower or Follower(None, None)
         self.budget = Budget(config)
         self.best: dict[str, Tensor] | None = None
         train, ranks = config.train, parts.ranks
@@ -321,6 +326,8 @@ class Trainer:
         display.say(f"update {progress.update}  valid VRMSE  {errors}{cycle}{mark}")
         if math.isinf(best) and found.yardsticks:  # they stay as they are from now on
             display.say(f"to beat  {to_beat(found.yardsticks)}")
+        if said := self.follower.validated(found.glimpse):
+            display.say(said)
         self._tell(values | {"score": found.score, "better": better})
 
     def _tell(self, values: Record) -> None:
@@ -337,17 +344,30 @@ class Trainer:
         wishes = [bool(callback(plain(record))) for callback in own]
         self._stopped = bool(self.parts.ranks.largest([float(any(wishes))])[0])
 
-    def _keep(self, name: str, found: Validation | None) -> None:
+    def _keep(self, name: str, found: Validation) -> None:
         """Keep the weights in place, as a model folder if the run has one. All ranks must call."""
         weights = self.distributed.full_weights()
         if self.parts.folder is None:
             if name == "best":
                 self.best = {key: tensor.clone() for key, tensor in weights.items()}
         elif self.parts.ranks.first:
-            valid = {} if found is None else {"vrmse": found.vrmse, "rollout": found.rollout}
+            valid = {"vrmse": found.vrmse, "rollout": found.rollout}
+            valid |= {"intervals": {key: list(spread) for key, spread in found.spreads.items()}}
             # Whatever the user put beside the best weights stays with the next best.
             path, about = self.parts.folder / name, self._about(valid)
-            self.model.save(path, weights=weights, training=about, carry=True)
+            card = run_card(
+                self.parts.folder.name, self.config, self.model, about, found, **self._origin()
+            )
+            self.model.save(path, weights=weights, training=about, card=card, carry=True)
+
+    def _origin(self) -> dict[str, Any]:
+        """What a card says of the data and the machine; no folder of this one."""
+        data, ranks = self.parts.data, self.parts.ranks
+        return {
+            "dataset": data.layouts[0].dataset_name if isinstance(data, WellFolder) else "",
+            "source": self.parts.source,
+            "where": f"{ranks.world} x {ranks.device.type}",
+        }
 
     def _about(self, valid: dict[str, Any]) -> dict[str, Any]:
         """How the weights came to be, for the model's folder."""

@@ -110,6 +110,7 @@ def emulator(name: str, dataset: str, size: str) -> RunConfig:
         patches=PATCHES,
         context=CONTEXT,
         unit="context",
+        scale="context",
         time="attend",
         decoder="paper",
         mlp="behind",
@@ -129,7 +130,13 @@ def cvit(name: str, dataset: str) -> RunConfig:
         dataset: a key of `CVIT_EPOCHS`.
     """
     model = ModelConfig(
-        name="cvit", tokenizer="ckm", size="s", patches=PATCHES, context=CONTEXT, unit="context"
+        name="cvit",
+        tokenizer="ckm",
+        size="s",
+        patches=PATCHES,
+        context=CONTEXT,
+        unit="context",
+        scale="context",
     )
     updates = DATASETS[dataset].epochs(CVIT_EPOCHS[dataset])
     train = TrainConfig(batch=BATCH, updates_per_patch=updates)
@@ -144,7 +151,7 @@ def rival(name: str, dataset: str, model: str) -> RunConfig:
         dataset: a key of `DATASETS`.
         model: a key of `RIVALS`.
     """
-    made = ModelConfig(name=model, size="paper", context=CONTEXT, unit="context")
+    made = ModelConfig(name=model, size="paper", context=CONTEXT, unit="context", scale="context")
     train = TrainConfig(batch=BATCH, updates=len(PATCHES) * UPDATES)
     return _run(name, dataset, made, train, lr=RIVALS[model].lr, weight_decay=1e-4)
 

@@ -185,6 +185,7 @@ RECIPES: dict[str, Recipe] = {
     },
     **{f"{d}-mini": partial(mini, f"{d}-mini", d) for d in MINIATURES},
 }
+"""Recipes by name, each a function that makes its configuration (`overtone train list`)."""
 
 
 def recipe(name: str) -> RunConfig:
@@ -200,3 +201,6 @@ def recipe(name: str) -> RunConfig:
             f"all, and {MINE} is for your own data"
         )
     return RECIPES[name]()
+
+
+__all__ = ["RECIPES", "folded", "for_data", "mini", "recipe"]

@@ -24,7 +24,11 @@ from overtone.errors import ConfigError, DataError, OvertoneError, TrainingStopp
 from overtone.files import replacing
 from overtone.guard.limits import require_memory
 from overtone.models.base import Model
-from overtone.normalize import change_share, typical_pace
+from overtone.models.storage import load_model, save_calibration
+from overtone.normalize import change_share, spread_of, typical_pace, typical_scale
+from overtone.rollout.calibrate import calibrate
+from overtone.schedules import Cycle, Shifted
+from overtone.train import follow
 from overtone.train.budget import Budget
 from overtone.train.checkpoint import Checkpoints
 from overtone.train.config import RunConfig, load_config
@@ -38,8 +42,8 @@ from overtone.train.resume import find_checkpoint, flat, other_data, require_sam
 from overtone.train.validate import Validator, evenly_spaced
 from overtone.version import machine
 
-PACE_WINDOWS = 64
-"""Windows by which the pace of the fields is measured."""
+TYPICAL_WINDOWS = 64
+"""Windows by which the scale and the pace of the fields are measured."""
 
 LOCAL = ("data.path", "data.workers", "data.memory", "train.device", "train.threads")
 """What may differ between the ranks of a run."""
@@ -60,6 +64,7 @@ class Way:
         overwrite: remove an earlier run of that folder.
         allow_other_data: resume on other data than before; it is noted in the run.
         callbacks: as for `Trainer`.
+        draw: draws the run's page while it trains, if `log.report` is on; ours if None.
     """
 
     folder: Path | None
@@ -67,6 +72,7 @@ class Way:
     overwrite: bool = False
     allow_other_data: bool = False
     callbacks: Sequence[Callback] = ()
+    draw: follow.Draw | None = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +146,7 @@ def assemble(
 
     Args:
         config: all settings.
-        model: to be trained. Where it knows no pace yet, that of the data is measured.
+        model: to be trained. Where it knows no scale and pace yet, those of the data are measured.
         data: windows to train on, with `train.unroll` frames as target.
         windows, trajectories: to validate by, as `Validator` has them.
         folder: of the run.
@@ -165,8 +171,8 @@ def assemble(
         _require_known_steps(windows, model.domain)
     for part in (data, windows):
         _require_accepted(config, model, part)
-    if config.model.unit == "pace" and not bool(model.pace.any()):
-        model.pace.copy_(_pace(data))
+    _measure_typical(config, model, data)
+    model.calibration, model.digest = None, ""  # of weights that are about to change
     flops = update_flops(model, config)
     model.checkpoint_activations(config.train.checkpoint_activations)
     model.to(own.device)
@@ -235,11 +241,21 @@ def _require_known_steps(data: WellFolder, domain: Domain) -> None:
             )
 
 
-def _pace(data: Items) -> Tensor:
-    """The pace of each field `(C,)`, by windows that are spread over the data."""
-    items = (data[index] for index in evenly_spaced(len(data), PACE_WINDOWS))
-    shares = [change_share(torch.cat([w.fields, following])[None]) for w, following in items]
-    return typical_pace(torch.cat(shares))
+def _measure_typical(config: RunConfig, model: Model, data: Items) -> None:
+    """Give a model the scale and the pace of its data, by windows that are spread over them.
+
+    A model that knows one of the two has learned with it, and keeps what it knows. The pace is a
+    share of what fields are measured in, so the scale comes first.
+    """
+    scaled, paced = config.model.scale == "typical", config.model.unit == "pace"
+    if not (scaled or paced) or bool(model.pace.any()) or bool(model.scale.any()):
+        return
+    items = [data[index] for index in evenly_spaced(len(data), TYPICAL_WINDOWS)]
+    frames = [torch.cat([window.fields, following])[None] for window, following in items]
+    if scaled:
+        model.scale.copy_(typical_scale(torch.cat([spread_of(x) for x in frames])))
+    if paced:
+        model.pace.copy_(typical_pace(torch.cat([change_share(x, model.scale) for x in frames])))
 
 
 def _changes(config: RunConfig, folder: Path | None) -> dict[str, Any]:
@@ -254,7 +270,10 @@ def _make_trainer(
     """What trains, and what of the data is other than before; nothing is written."""
     checkpoint = find_checkpoint(config, parts, console) if going_on else None
     changed = {} if checkpoint is None else other_data(parts, checkpoint, way.allow_other_data)
-    return Trainer(config, parts, checkpoint, way.callbacks), changed
+    drawing = config.log.report and parts.ranks.first
+    draw = way.draw or follow.draw_page
+    follower = follow.Follower(draw if drawing else None, way.folder)
+    return Trainer(config, parts, checkpoint, way.callbacks, follower), changed
 
 
 def _begin(opened: RunFolder, config: RunConfig, console: Console, *, replace: bool) -> None:
@@ -319,9 +338,36 @@ def _conclude(trainer: Trainer, status: str, folder: Path | None, display: Displ
     """Say how it ended and what to do next."""
     if folder is not None:
         _summarise(trainer, status, folder)
+        if status != "interrupted":
+            _calibrate(trainer, folder, display)
+    if said := trainer.follower.ended():
+        display.say(said)
     display.table(f"{trainer.config.recipe}: {status}", _rows(trainer, folder))
     if folder is not None and status != "interrupted" and (command := _next(trainer, folder)):
         display.say(f"next: {command}")
+
+
+def _calibrate(trainer: Trainer, folder: Path, display: Display) -> None:
+    """Let the best model know what its disagreements are worth, by a few short rollouts.
+
+    Whatever goes wrong here, the training itself is done.
+    """
+    windows, data = trainer.config.valid.calibrate, trainer.parts.validator.trajectories
+    best, own = folder / "best", trainer.parts.ranks
+    if not windows or data is None or own.world > 1 or not best.is_dir():
+        return
+    try:
+        model = load_model(best)
+        if not model.patched:
+            return
+        model.to(own.device)
+        schedule = Shifted(Cycle(*model.patches))
+        about = {"split": "valid", "fingerprint": str(trainer.parts.source["valid"]["fingerprint"])}
+        found = calibrate(model, data, windows=windows, batch=trainer.config.valid.batch,
+                          schedules=[schedule], about=about, device=own.device)  # fmt: skip
+        save_calibration(best, found)
+    except OvertoneError as error:
+        display.say(f"note: the model's estimates of its error are not calibrated: {error}")
 
 
 def _summarise(trainer: Trainer, status: str, folder: Path) -> None:

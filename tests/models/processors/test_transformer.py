@@ -171,9 +171,9 @@ def test_an_mlp_behind_the_mixing_sees_what_it_mixed(kind, context):
     (block,) = model.blocks
     y = x
     if context > 1:
-        y = y + block.time(block.time_norm(y), time, last_only=False)
-    y = y + block.space(block.norm(y), space, there)
-    y = y + block.mlp(block.mlp_norm(y))
+        y = y + block.time(block.time_norm(y), time, last_only=False)  # pyright: ignore[reportCallIssue]
+    y = y + block.space(block.norm(y), space, there)  # pyright: ignore[reportCallIssue]
+    y = y + block.mlp(block.mlp_norm(y))  # pyright: ignore[reportCallIssue]
     torch.testing.assert_close(model(x, there), model.norm(y))
     beside = make(kind, context=context, num_blocks=1)
     beside.load_state_dict(

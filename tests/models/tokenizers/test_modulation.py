@@ -72,10 +72,10 @@ def test_encoding_equals_a_direct_computation_with_circular_padding(frames):
     tokenizer = make("csm", domain, frames=frames)
     fields = torch.randn(1, 1, frames, 24, 32)
     x = F.pad(fields[0], (1, 1, 1, 1), mode="circular")
-    x = F.conv2d(x, tokenizer.encoders[0].weight, tokenizer.encoders[0].bias, stride=2)
+    x = F.conv2d(x, tokenizer.encoders[0].weight, tokenizer.encoders[0].bias, stride=2)  # pyright: ignore[reportCallIssue]
     x = F.gelu(tokenizer.encoder_norms[0](x.movedim(1, -1))).movedim(-1, 1)
     x = F.pad(x, (1, 1, 1, 1), mode="circular")
-    x = F.conv2d(x, tokenizer.encoders[1].weight, tokenizer.encoders[1].bias, stride=2)
+    x = F.conv2d(x, tokenizer.encoders[1].weight, tokenizer.encoders[1].bias, stride=2)  # pyright: ignore[reportCallIssue]
     tokens = tokenizer.encode(fields, PatchGrid.lay(domain, 4))
     assert torch.allclose(tokens[0, 0], x[0].movedim(0, -1), atol=1e-5)
 
@@ -85,7 +85,7 @@ def test_single_stage_decoding_is_the_adjoint_of_encoding():
     domain = ot.Domain((24, 32), (1, 1), "periodic", ("u",))
     tokenizer = make("csm", domain, kernels=(8,), rule="paper").double()
     with torch.no_grad():
-        tokenizer.decoders[0].weight.copy_(tokenizer.encoders[0].weight)
+        tokenizer.decoders[0].weight.copy_(tokenizer.encoders[0].weight)  # pyright: ignore[reportCallIssue]
     for patch, shift in ((4, (0, 0)), (8, (3, 5)), (6, (1, 0)), (2, (0, 1))):
         if 32 % patch:
             continue
@@ -135,7 +135,7 @@ class Copy(KernelTokenizer):
         super().__init__(domain, dim=cells, kernels=(patch,), stage_dim=1)
         shape = (patch,) * domain.ndim
         with torch.no_grad():
-            self.encoders[0].weight.zero_()
+            self.encoders[0].weight.zero_()  # pyright: ignore[reportCallIssue]
             self.encoders[0].weight[:, 0] = torch.eye(cells).reshape(cells, *shape)
             self.decoders[0].weight[:, 0] = torch.eye(cells).reshape(cells, *shape)
 
@@ -194,7 +194,7 @@ def test_cells_at_a_wall_have_as_many_taps_as_those_inside():
     domain = ot.Domain((32, 32), (1, 1), "wall", ("u",))
     tokenizer = make("csm", domain, kernels=(4,), rule="paper")
     with torch.no_grad():
-        tokenizer.decoders[0].weight.fill_(1.0)
+        tokenizer.decoders[0].weight.fill_(1.0)  # pyright: ignore[reportCallIssue]
     for patch in (1, 2, 3, 4):
         grid = PatchGrid.lay(domain, patch)
         cells = tokenizer.decode(torch.ones(1, 1, *grid.shape, 12), grid)

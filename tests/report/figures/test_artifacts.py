@@ -29,7 +29,7 @@ def test_an_even_cell_is_plain(make_results, alter_run):
     even = tuple(h.model_copy(update={"cell": [[2.0] * h.patch] * h.patch}) for h in run.harmonics)
     model = alter_run(results.models[0], harmonics=even)
     for axes in folded_maps(make_results([model])).axes[:3]:
-        np.testing.assert_allclose(axes.images[0].get_array(), 0.0)
+        np.testing.assert_allclose(axes.images[0].get_array(), 0.0)  # pyright: ignore[reportCallIssue]
 
 
 def test_one_dimension_is_a_line_and_three_are_averaged(make_results, check_labels):
@@ -68,8 +68,8 @@ def test_lines_of_residuals_and_truth_on_logarithmic_axes(make_results, check_la
         assert "cycles per cell" in figure.axes[0].get_xlabel()
     line = with_gid(figure.axes[2], "residual 16")[0]
     spectrum = results.models[0].runs[0].spectra[-1]
-    np.testing.assert_allclose(line.get_xdata(), spectrum.wavenumber[1:])  # 0 has no logarithm
-    np.testing.assert_allclose(line.get_ydata(), spectrum.power[1:])
+    np.testing.assert_allclose(line.get_xdata(), spectrum.wavenumber[1:])  # 0 has no logarithm  # pyright: ignore[reportCallIssue]
+    np.testing.assert_allclose(line.get_ydata(), spectrum.power[1:])  # pyright: ignore[reportCallIssue]
 
 
 def test_harmonics_stand_at_multiples_of_one_over_the_patch(make_results):

@@ -29,8 +29,8 @@ def test_a_panel_for_each_axis_on_linear_wavenumbers(make_results, check_labels,
         for one in results.models[0].runs[0].axis_spectra
         if (one.field, one.axis) == ("pressure", 1)
     )
-    np.testing.assert_allclose(line.get_xdata(), drawn.wavenumber[1:])  # not the mean
-    np.testing.assert_allclose(line.get_ydata(), drawn.power[1:])
+    np.testing.assert_allclose(line.get_xdata(), drawn.wavenumber[1:])  # not the mean  # pyright: ignore[reportCallIssue]
+    np.testing.assert_allclose(line.get_ydata(), drawn.power[1:])  # pyright: ignore[reportCallIssue]
     marked = sorted(mark.get_xdata()[0] for mark in with_gid(figure.axes[0], "harmonic"))
     np.testing.assert_allclose(marked, [m / 16 for m in range(1, 9)])
 
@@ -41,7 +41,7 @@ def test_one_axis_and_several_seeds(make_model, make_results):
     (panel,) = figure.axes
     line = with_gid(panel, "residual 16")[0]
     once = make_results().models[0].runs[0].axis_spectra[2]
-    np.testing.assert_allclose(line.get_ydata(), 2 * np.array(once.power[1:]))
+    np.testing.assert_allclose(line.get_ydata(), 2 * np.array(once.power[1:]))  # pyright: ignore[reportCallIssue]
 
 
 def test_nothing_to_draw(make_model, make_results):

@@ -45,7 +45,7 @@ def test_a_curve_is_the_mean_over_stretches(metrics):
     line = by_gid(training_curves(metrics).axes[0])["loss 4"]
     updates = np.arange(3, 301, 3)
     parts = np.array_split(1 / updates, 60)
-    np.testing.assert_allclose(line.get_ydata(), [part.mean() for part in parts])
+    np.testing.assert_allclose(line.get_ydata(), [part.mean() for part in parts])  # pyright: ignore[reportCallIssue]
 
 
 def test_a_run_is_found_by_its_folder_and_may_be_cut_short(metrics):

@@ -48,17 +48,17 @@ def test_panels_are_labelled_and_the_lattice_is_marked():
     low, high = residual.images[0].get_clim()
     assert low == -high
     grey = [line for line in spectrum.lines if line.get_color() == LATTICE]
-    marked = {round(line.get_xdata()[0], 4) for line in grey}
+    marked = {round(line.get_xdata()[0], 4) for line in grey}  # pyright: ignore[reportCallIssue]
     assert marked == {round(m / 16, 4) for m in range(1, 9)}
     along = [line for line in spectrum.lines if line.get_color() != LATTICE]
     assert [line.get_label() for line in along] == ["along x", "along y"]
     for line in along:
-        np.testing.assert_allclose(line.get_ydata(), [0.5, 0.1])  # without the mean
+        np.testing.assert_allclose(line.get_ydata(), [0.5, 0.1])  # without the mean  # pyright: ignore[reportCallIssue]
     power = np.array(given.diagnosis.artifact.cell)
     np.testing.assert_allclose(cell.images[0].get_array() ** 2, power.T)
     whole, artifact, fit = growth.lines
-    np.testing.assert_allclose(whole.get_ydata(), given.diagnosis.error_by_step)
-    np.testing.assert_allclose(artifact.get_ydata(), given.diagnosis.artifact.power_by_step)
+    np.testing.assert_allclose(whole.get_ydata(), given.diagnosis.error_by_step)  # pyright: ignore[reportCallIssue]
+    np.testing.assert_allclose(artifact.get_ydata(), given.diagnosis.artifact.power_by_step)  # pyright: ignore[reportCallIssue]
     slope = np.polyfit(np.log(fit.get_xdata()), np.log(fit.get_ydata()), 1)[0]
     assert slope == pytest.approx(1.0)
 
@@ -108,7 +108,9 @@ def test_two_files_that_are_equal_for_equal_findings(tmp_path):
     given = case((16, 16), (8, 8))
     png, svg = draw(given, tmp_path / "deep")
     with Image.open(png) as picture:
-        assert (picture.format, picture.size) == ("PNG", (1320, 984))
+        # A height between two numbers of pixels is rounded in other ways by other versions.
+        assert (picture.format, picture.width) == ("PNG", 1320)
+        assert picture.height in (983, 984)
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
     again, _ = draw(given, tmp_path / "other")
     assert png.read_bytes() == again.read_bytes()

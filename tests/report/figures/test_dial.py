@@ -72,7 +72,7 @@ def test_models_without_patches_have_no_tokens(make_bare, make_model, make_resul
     for draw, num in ((rollout_dial, 4), (next_step_dial, 3)):
         left, right = draw(results).axes
         assert (len(left.containers), len(right.containers)) == (num, num + 1)
-        assert "no patches" in [entry.get_text() for entry in right.texts]
+        assert "unet" in [entry.get_text() for entry in right.texts]
         (only,) = draw(make_results([make_bare()])).axes
         assert only.get_xlabel().startswith("seconds")
 
@@ -83,8 +83,21 @@ def test_yardsticks_are_level_lines_that_stretch_no_axis(
     for draw in (rollout_dial, next_step_dial):
         for sizes in ((0.3, 0.5), (50.0, 1e6)):
             figure, plain = draw(with_yardsticks(make_results(), sizes)), draw(make_results())
-            assert legend_names(figure) == ["csm", "persistence", "extrapolation"]
+            assert legend_names(figure)[:3] == ["csm", "persistence", "extrapolation"]
             for axes, before in zip(figure.axes, plain.axes, strict=True):
                 lines = {line.get_gid(): line for line in axes.get_lines()}
                 assert len({*lines["yardstick persistence"].get_ydata()}) == 1
                 assert (axes.get_xlim(), axes.get_ylim()) == (before.get_xlim(), before.get_ylim())
+
+
+def test_names_of_eight_models_do_not_cover_each_other(make_model, make_results, legend_names):
+    models = [make_model(f"model {i}", factor=1 + 0.02 * i) for i in range(8)]
+    figure = rollout_dial(make_results(models))
+    figure.canvas.draw()
+    for axes in figure.axes:
+        boxes = [t.get_window_extent() for t in axes.texts if t.get_gid() == "name"]
+        assert boxes
+        for i, box in enumerate(boxes):
+            assert not any(box.overlaps(other) for other in boxes[i + 1 :])
+    # Names that found no place are told by their colours.
+    assert {"16", "16+shift", "4-8-16", "4"} <= {*legend_names(figure)}

@@ -37,7 +37,7 @@ def test_two_axes_have_common_scales_and_physical_extents(make_samples, check_la
 def test_x_goes_right_and_y_up(make_samples):
     samples = make_samples()
     truth = images(field_panels(samples), "viridis")[0]
-    np.testing.assert_allclose(truth.get_array(), samples.truth[0, 0].T, rtol=1e-6)
+    np.testing.assert_allclose(truth.get_array(), samples.truth[0, 0].T, rtol=1e-6)  # pyright: ignore[reportCallIssue]
     assert truth.origin == "lower"
 
 
@@ -71,8 +71,8 @@ def test_one_axis_is_lines(make_samples, check_labels, legend_names):
     line = figure.axes[5].get_lines()[0]
     assert line.get_color() == FIXED["16"]
     expected = samples.predictions["csm", "16"][3, 0] - samples.truth[3, 0]
-    np.testing.assert_allclose(line.get_ydata(), expected, atol=1e-6)
-    np.testing.assert_allclose(line.get_xdata()[:2], [1 / 64, 3 / 64])
+    np.testing.assert_allclose(line.get_ydata(), expected, atol=1e-6)  # pyright: ignore[reportCallIssue]
+    np.testing.assert_allclose(line.get_xdata()[:2], [1 / 64, 3 / 64])  # pyright: ignore[reportCallIssue]
     check_labels(figure)
 
 
@@ -81,7 +81,7 @@ def test_three_axes_are_slices_or_projections(make_samples, check_labels):
     for view, plane in (("slice", samples.truth[..., 8]), ("projection", samples.truth.mean(-1))):
         figure = field_panels(samples, view=view)
         shown = images(figure, "viridis")[0].get_array()
-        np.testing.assert_allclose(shown, plane[0, 0].T, atol=1e-6)
+        np.testing.assert_allclose(shown, plane[0, 0].T, atol=1e-6)  # pyright: ignore[reportCallIssue]
         check_labels(figure)
     assert any("mean along z" in axes.get_xlabel() for axes in figure.axes)
 
@@ -128,13 +128,13 @@ def test_all_errors_and_the_chosen_last_frames(results, make_samples, check_labe
     runs = {f"{m.name}, {run.schedule}": run for m in results.models for run in m.runs}
     assert set(lines) == set(runs)
     for name, line in lines.items():
-        np.testing.assert_allclose(line.get_ydata(), [e.value for e in runs[name].vrmse])
+        np.testing.assert_allclose(line.get_ydata(), [e.value for e in runs[name].vrmse])  # pyright: ignore[reportCallIssue]
     # The rival differs from the flexible model in colour alone.
     assert lines["fixed16, 16"].get_color() == "black"
     assert lines["csm, 16"].get_color() == FIXED["16"]
     images = [image.get_array() for axes in figure.axes for image in axes.images]
     assert len(images) == 3 + 2  # truth and predictions, and their residuals
-    np.testing.assert_allclose(images[0], samples.truth[-1, 0].T, rtol=1e-6)
+    np.testing.assert_allclose(images[0], samples.truth[-1, 0].T, rtol=1e-6)  # pyright: ignore[reportCallIssue]
     residual = samples.predictions[KEYS[0]][-1, 0] - samples.truth[-1, 0]
     assert any(np.allclose(image, residual.T, atol=1e-6) for image in images[2:])
 

@@ -36,7 +36,7 @@ def test_what_is_drawn_is_the_rollout_and_the_truth(waves, model):
     frames = list(ot.rollout(model, window, steps=6, schedule="4-8"))
     (true, predicted), last = lines(figure, 2), 10
     np.testing.assert_array_equal(true, truth.fields[last, 0])
-    np.testing.assert_allclose(predicted, frames[-1][0, 0], rtol=1e-6)
+    np.testing.assert_allclose(predicted, frames[-1][0, 0], rtol=1e-6)  # pyright: ignore[reportCallIssue]
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert ot.plot_rollout is plot_rollout
 

@@ -70,9 +70,9 @@ def test_a_line_and_a_band_for_each_schedule(make_results, check_labels, legend_
     check_labels(figure)
     line, band = coloured(axes, looks(results))[0], axes.collections[0]
     run = results.models[0].runs[0]
-    np.testing.assert_allclose(line.get_ydata(), [e.value for e in run.vrmse])
+    np.testing.assert_allclose(line.get_ydata(), [e.value for e in run.vrmse])  # pyright: ignore[reportCallIssue]
     assert list(line.get_xdata()) == list(range(1, 13))
-    heights = band.get_paths()[0].vertices[:, 1]
+    heights = band.get_paths()[0].vertices[:, 1]  # pyright: ignore[reportCallIssue]
     assert heights.max() == pytest.approx(run.vrmse[-1].high)
     assert heights.min() == pytest.approx(run.vrmse[0].low)
 
@@ -123,7 +123,7 @@ def test_a_column_for_each_period(make_model, make_results, check_labels, legend
     assert legend_names(figure) == ["16", "16+shift", "4-8-16", "4"]
     curve = figure.axes[5].get_lines()[0]
     found = results.models[1].runs[0].harmonics[2].excess
-    np.testing.assert_allclose(curve.get_ydata(), [e.value for e in found])
+    np.testing.assert_allclose(curve.get_ydata(), [e.value for e in found])  # pyright: ignore[reportCallIssue]
     assert len(figure.axes[0].collections) == 4, "each line has its interval"
 
 
@@ -147,7 +147,7 @@ def test_a_panel_for_each_model_and_constraint(make_model, make_results, check_l
     assert len(figure.axes[0].get_lines()) == 4
     found = results.models[1].runs[0].physics["divergence"]
     curve = figure.axes[1].get_lines()[0]
-    np.testing.assert_allclose(curve.get_ydata(), [e.value for e in found])
+    np.testing.assert_allclose(curve.get_ydata(), [e.value for e in found])  # pyright: ignore[reportCallIssue]
     assert len(figure.axes[0].collections) == 4, "each line has its interval"
     assert "truth" in figure.axes[0].get_ylabel()
     check_labels(figure)

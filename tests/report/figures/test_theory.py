@@ -73,7 +73,7 @@ def test_a_line_and_a_bar_for_each_harmonic():
         shown = np.array(line.get_ydata())
         np.testing.assert_allclose(shown[energy > FLOOR], energy[energy > FLOOR])
         assert np.isnan(shown[energy <= FLOOR]).all()
-    np.testing.assert_allclose(guides[1].get_ydata(), np.array(guides[0].get_ydata()) ** 2)
+    np.testing.assert_allclose(guides[1].get_ydata(), np.array(guides[0].get_ydata()) ** 2)  # pyright: ignore[reportCallIssue]
     named = [line.get_label() for line in drawn if line.get_label().startswith("patch")]
     assert named == ["patch 8", "patch 4, 8"]
     assert [bar.get_height() for bar in right.patches] == [harmonic.peak for harmonic in waves]

@@ -96,9 +96,28 @@ def planned(study, plan):
     return comparison(models)
 
 
+def plans(study, results):
+    """Plans that a study's comparisons may have followed: what they were given the tokens of."""
+    found = {}
+    for plan in (c for c in study.comparisons if c.planned):
+        runs = results[plan.name].models[0].runs
+        (own,) = [run for run in runs if run.schedule == plan.planned]
+        found[plan.name] = {
+            "schedule": plan.planned,
+            "limits": {"tokens": own.tokens},
+            "error": own.vrmse_all.model_dump(),
+        }
+    return found
+
+
 @pytest.fixture(scope="session")
 def make_planned():
     return planned
+
+
+@pytest.fixture(scope="session")
+def make_plans():
+    return plans
 
 
 @pytest.fixture(scope="session")

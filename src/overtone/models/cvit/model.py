@@ -21,7 +21,7 @@ from overtone.models.architecture import require_weights
 from overtone.models.base import Model, short_patch
 from overtone.models.cvit.architecture import CViTArchitecture, CViTOptions, design_cvit
 from overtone.models.cvit.parts import FrameEncoder, QueryDecoder
-from overtone.normalize import Statistics, statistics
+from overtone.normalize import Statistics
 from overtone.ops.sampling import sample_grid, sample_points
 from overtone.schedules import Patch
 
@@ -125,7 +125,7 @@ class CViT(Model):
                 f"a fixed tokenizer of patch {short_patch(a.base_patch)} can't make patch "
                 f"{short_patch(grid.patch)}; build with tokenizer='ckm' for more than one patch"
             )
-        stats = statistics(window.fields, pace=self.pace, causal=False).last()
+        stats = self.measure(window.fields, causal=False).last()
         normalised = stats.normalise(window.fields).to(self.decoder.latents.dtype)
         return self.encoder(normalised, grid), stats
 

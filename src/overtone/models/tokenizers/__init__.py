@@ -8,6 +8,7 @@ TOKENIZERS: dict[str, type[ConvTokenizer]] = {
     "csm": StrideTokenizer,
     "ckm": KernelTokenizer,
 }
+"""Tokenizers by the name that `ot.build` takes."""
 
 __all__ = [
     "TOKENIZERS",

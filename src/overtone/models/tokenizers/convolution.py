@@ -312,6 +312,7 @@ def sources(span: Span, kernel: int, stride: int) -> Span:
 
 def rms(x: Tensor, dim: tuple[int, ...] | None = None) -> Tensor:
     """Root mean square over some dimensions (all by default), kept as 1; never quite zero."""
+    dim = tuple(range(x.dim())) if dim is None else dim  # written out, since ONNX knows no None
     return x.square().mean(dim=dim, keepdim=True).clamp(min=1e-12).sqrt()
 
 

@@ -37,6 +37,7 @@ def animate(
     path: str | Path,
     field: str | None = None,
     fps: int = 8,
+    bare: frozenset[str] = frozenset(),
 ) -> Path:
     """Write an animation with one frame for each step of the samples.
 
@@ -46,6 +47,7 @@ def animate(
         path: ends in `.gif` or `.mp4`.
         field: its name; the first by default.
         fps: frames in a second.
+        bare: names of models without patches.
     """
     path, keys = Path(path), [(model, schedule) for model, schedule in keys]
     writers = {".gif": _write_gif, ".mp4": _write_mp4}
@@ -55,7 +57,7 @@ def animate(
         raise OvertoneError(f"{len(keys)} predictions to animate; expected one or two")
     if fps < 1:
         raise OvertoneError(f"fps is {fps}; expected at least 1")
-    whole = scene(samples, field, keys, samples.steps)
+    whole = scene(samples, field, keys, samples.steps, bare=bare)
     with replacing(path) as scratch:
         writers[path.suffix](scratch, frames(whole), fps)
     return path

@@ -24,6 +24,7 @@ from overtone.evaluate.diagnosis import AXES
 from overtone.evaluate.results import Results
 from overtone.guard.names import shown
 from overtone.report.figures.steps import drawable, grid_of_panels, labels, shown_patches
+from overtone.report.runaway import mark_leaving, sign_handle, sound_steps
 from overtone.report.series import Series, domain_of, evenly_chosen, model_names, series
 from overtone.report.style import (
     DECIBEL_COLOURS,
@@ -108,7 +109,7 @@ def residual_spectra(results: Results) -> Figure:
             axes.set(xlabel="wavenumber (cycles per cell)", ylabel="power (truth's variance = 1)")
             axes.label_outer()
     _fit_axes(grid[0, 0], found, steps)
-    handles = schedule_handles(labels(found), known)
+    handles = [*schedule_handles(labels(found), known), *mark_lost(grid)]
     add_legend(figure, [Line2D([], [], label="truth", **TRUTH), *handles])
     return figure
 
@@ -145,6 +146,18 @@ def mark_harmonics(axes: Axes, marks: dict[float, str | None]) -> None:
                 k, 1.01, label, transform=axes.get_xaxis_transform(),
                 ha="center", va="bottom", fontsize=8, color="#444444",
             )  # fmt: skip
+
+
+def mark_lost(grid: np.ndarray) -> list[Line2D]:
+    """Mark residuals that leave their panels upwards; the legend's entry if any does."""
+    marked = [
+        mark_leaving(axes, line)
+        for axes in grid.flat
+        for line in axes.get_lines()
+        if str(line.get_gid()).startswith("residual")
+        and np.max(line.get_ydata(), initial=-np.inf) > axes.get_ylim()[1]
+    ]
+    return [sign_handle()] if any(marked) else []
 
 
 def _decibels(s: Series, patch: Patch) -> np.ndarray:
@@ -195,8 +208,13 @@ def _draw_spectra(axes: Axes, own: Sequence[Series], step: int, known: dict[str,
 
 
 def _fit_axes(axes: Axes, found: Sequence[Series], steps: Sequence[int]) -> None:
-    """Log-log, down to the residuals: a truth may fall to rounding errors far below them."""
-    spectra = [spectrum for s in found for step in steps if (spectrum := s.spectrum(step))]
+    """Log-log, down to the residuals: a truth may fall to rounding errors far below them.
+
+    What ran off by then does not count, unless all of them did.
+    """
+    pairs = [(s, spectrum) for s in found for step in steps if (spectrum := s.spectrum(step))]
+    sound = [spectrum for s, spectrum in pairs if spectrum.step <= sound_steps(s)]
+    spectra = sound or [spectrum for _, spectrum in pairs]
     powers = [p for spectrum in spectra for p in spectrum.power if p > 0 and np.isfinite(p)]
     truths = [p for spectrum in spectra for p in spectrum.truth[1:]]
     axes.set(xscale="log", yscale="log")

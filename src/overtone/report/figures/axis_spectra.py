@@ -20,8 +20,14 @@ from overtone.errors import require_one_of
 from overtone.evaluate.diagnosis import AXES
 from overtone.evaluate.results import AxisSpectrum, Results
 from overtone.guard.names import shown
-from overtone.report.figures.artifacts import TRUTH, harmonic_wavenumbers, mark_harmonics
+from overtone.report.figures.artifacts import (
+    TRUTH,
+    harmonic_wavenumbers,
+    mark_harmonics,
+    mark_lost,
+)
 from overtone.report.figures.steps import drawable, grid_of_panels, labels
+from overtone.report.runaway import sound_steps
 from overtone.report.series import domain_of
 from overtone.report.style import Look, add_legend, looks, schedule_handles, styled, text
 
@@ -58,8 +64,10 @@ def axis_spectra(
                 ylabel="power (truth's variance = 1)",
             )
             panel.label_outer()
-    _fit([s.axis_spectrum(name, axis) for s in found for axis in shown_axes], grid[0, 0])
-    handles = schedule_handles(labels(found), known)
+    pairs = [(s, one) for s in found for a in shown_axes if (one := s.axis_spectrum(name, a))]
+    sound = [one for s, one in pairs if one.step <= sound_steps(s)]
+    _fit(sound or [one for _, one in pairs], grid[0, 0])
+    handles = [*schedule_handles(labels(found), known), *mark_lost(grid)]
     add_legend(figure, [Line2D([], [], label="truth", **TRUTH), *handles])
     return figure
 
@@ -76,10 +84,9 @@ def _draw(panel: Axes, seen: dict[str, AxisSpectrum], known: dict[str, Look]) ->
     panel.plot(first.wavenumber[1:], first.truth[1:], gid="truth", **TRUTH)
 
 
-def _fit(spectra: Sequence[AxisSpectrum | None], panel: Axes) -> None:
+def _fit(drawn: Sequence[AxisSpectrum], panel: Axes) -> None:
     """Down to the residuals: a truth may fall to rounding errors far below them."""
-    drawn = [one for one in spectra if one is not None]
-    powers = [p for one in drawn for p in one.power[1:] if p > 0]
+    powers = [p for one in drawn for p in one.power[1:] if p > 0 and np.isfinite(p)]
     panel.set(yscale="log", xlim=(0, 0.5))
     if powers:
         panel.set_ylim(

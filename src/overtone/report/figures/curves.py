@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from overtone.errors import DataError
 from overtone.guard.names import shown
 from overtone.report.figures.steps import VRMSE
+from overtone.report.runaway import mark_level, sign_handle
 from overtone.report.style import (
     WIDE,
     Look,
@@ -72,14 +73,17 @@ def training_curves(
     _draw_errors(grid[0, 1], valid, known)
     _draw_rollout(grid[1, 1], valid)
     bare = {name: errors for r in valid for name, errors in r["yardsticks"].items()}
+    signs = []
     for name, errors in bare.items():
         for axes, value in ((grid[0, 1], errors["vrmse"]), (grid[1, 1], errors["rollout"])):
             level = [] if value is None else [value] * 2
             add_quietly(axes, yardstick_line(name, [0, 1][: len(level)], level), level=True)
+            signs += [mark_level(axes, value)] if value is not None else []
     for axes in grid[1]:
         axes.set(xlabel="update")
     handles = schedule_handles({patch: patch for patch in patches}, known)
-    add_legend(figure, [*handles, *map(yardstick_line, bare)], title="patch")
+    handles += [*map(yardstick_line, bare), *([sign_handle()] if any(signs) else [])]
+    add_legend(figure, handles, title="patch")
     return figure
 
 

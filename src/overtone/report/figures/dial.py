@@ -1,7 +1,9 @@
 """The compute dial: error against tokens and against seconds.
 
 The colour of a point is that of its schedule (or of its patch, as a constant schedule), its marker
-that of its model. The schedule is also written beside the point.
+that of its model. The schedule is also written beside the point; where there are many points, as
+far as there is room, and the colours are in the legend. What ran off is a triangle at the upper
+edge (see `runaway`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from matplotlib.lines import Line2D
 from overtone.evaluate.results import Estimate, Results
 from overtone.guard.names import shown
 from overtone.report.figures.steps import VRMSE, reach
+from overtone.report.labels import Spot, write_beside
+from overtone.report.runaway import LOST, mark_level, sign_handle
 from overtone.report.series import (
     UNPATCHED,
     next_points,
@@ -39,6 +43,9 @@ from overtone.report.style import (
     text,
     yardstick_line,
 )
+
+CROWD = 8
+"""Points beyond which not every name finds a place."""
 
 
 @dataclass(frozen=True)
@@ -103,41 +110,73 @@ def _draw(
     joined: bool,
 ) -> Figure:
     """Points against tokens, if any has some, and seconds; `bare` errors cost nothing."""
-    points = [point for point in points if math.isfinite(point.error.value)]
-    if not points:
+    sound = [point for point in points if point.error.value <= LOST]
+    sound = sound or [point for point in points if math.isfinite(point.error.value)]
+    if not sound:
         raise NothingToDraw("no finite error to set against its price")
     models = list(dict.fromkeys(point.model for point in points))
-    priced = {"tokens": [p for p in points if p.tokens is not None], "seconds": points}
+    priced = {"tokens": [p for p in points if p.tokens is not None], "seconds": [*points]}
     priced = {name: own for name, own in priced.items() if own}
     figure = new_figure(WIDE if len(priced) > 1 else 6.4, 4.2)
     grid = figure.subplots(1, len(priced), sharey=True, squeeze=False)[0]
     for axes, (name, own) in zip(grid, priced.items(), strict=True):
-        prices = [getattr(point, name) for point in own]
+        seen = [point for point in own if point in sound]
         if joined:
-            _join(axes, own, prices)
-        for point, x in zip(own, prices, strict=True):
-            _draw_point(axes, point, x, known[point.name], models.index(point.model))
+            _join(axes, seen, [getattr(point, name) for point in seen])
+        for point in own:
+            draw = _draw_point if point in sound else _draw_lost
+            draw(axes, point, getattr(point, name), known, models)
         for yardstick, value in bare.items():
             add_quietly(axes, yardstick_line(yardstick, [0, 1], [value] * 2), level=True)
-        fit_scale(axes, "x", prices)
+        fit_scale(axes, "x", [getattr(point, name) for point in own])
         axes.set(xlabel=f"{name} {price}" + (", measured" if name == "seconds" else ""))
         axes.margins(0.14, 0.12)
     grid[0].set(ylabel=error)
-    fit_scale(grid[0], "y", [point.error.value for point in points])
-    markers = [MARKERS[i % len(MARKERS)] for i in range(len(models))]
-    handles = [
-        Line2D([], [], marker=m, linestyle="", color="#444444", label=text(name))
-        for m, name in zip(markers, models, strict=True)
-    ]
+    fit_scale(grid[0], "y", [point.error.value for point in sound])
+    crowded = len(points) > CROWD
+    handles = [_handle(name, i) for i, name in enumerate(models)]
+    handles += _colours(points, known) if crowded else []
     handles += map(yardstick_line, bare)
-    add_legend(figure, handles, title="model")
+    signs = [mark_level(axes, value) for axes in grid for value in bare.values()]
+    handles += [sign_handle()] if any(signs) or len(sound) < len(points) else []
+    add_legend(figure, handles, title="model and schedule" if crowded else "model")
     figure.draw_without_rendering()  # places are known only now
     for axes, (name, own) in zip(grid, priced.items(), strict=True):
-        _write_names(axes, own, [getattr(point, name) for point in own])
+        write_beside(axes, [_spot(axes, p, name, known) for p in own], crowded=crowded)
     return figure
 
 
-def _draw_point(axes: Axes, point: Point, x: float, look: Look, model: int) -> None:
+def _handle(model: str, index: int) -> Line2D:
+    marker = MARKERS[index % len(MARKERS)]
+    return Line2D([], [], marker=marker, linestyle="", color="#444444", label=text(model))
+
+
+def _colours(points: Sequence[Point], known: dict[str, Look]) -> list[Line2D]:
+    """Legend entries of schedules; models without patches share one."""
+    names = {p.name: UNPATCHED if p.tokens is None else p.name for p in points}
+    return [
+        Line2D(
+            [], [], marker="s", linestyle="", markersize=9, color=known[name].colour,
+            markerfacecolor="white" if known[name].hollow else known[name].colour, label=text(said),
+        )
+        for name, said in names.items()
+    ]  # fmt: skip
+
+
+def _spot(axes: Axes, point: Point, price: str, known: dict[str, Look]) -> Spot:
+    """Where a point is to be named; one that ran off, at the upper edge."""
+    error, top = point.error, axes.get_ylim()[1]
+    y = min(error.value, top) if math.isfinite(error.value) else top
+    low, high = (value if math.isfinite(value) else y for value in (error.low, error.high))
+    label = text(point.model if point.tokens is None else point.name, 24) + point.note
+    colour = known[point.name].colour
+    return Spot(getattr(point, price), y, label, min(low, top), min(high, top), colour)
+
+
+def _draw_point(
+    axes: Axes, point: Point, x: float, known: dict[str, Look], models: Sequence[str]
+) -> None:
+    look, model = known[point.name], models.index(point.model)
     axes.errorbar(
         [x], [point.error.value], yerr=reach([point.error]), color=look.colour, capsize=3,
         elinewidth=1.2, linestyle="", marker=MARKERS[model % len(MARKERS)], markersize=8,
@@ -148,6 +187,17 @@ def _draw_point(axes: Axes, point: Point, x: float, look: Look, model: int) -> N
         axes.plot([x] * len(point.seeds), point.seeds, "_", color=look.colour, markersize=7)
 
 
+def _draw_lost(
+    axes: Axes, point: Point, x: float, known: dict[str, Look], _: Sequence[str]
+) -> None:
+    """A triangle at the upper edge, which does not move it."""
+    axes.plot(
+        [x], [1.0], marker="^", markersize=9, color=known[point.name].colour, linestyle="",
+        markeredgecolor="white", clip_on=False, zorder=6, transform=axes.get_xaxis_transform(),
+        gid=shown(f"leaves {point.model} {point.name}"),
+    )  # fmt: skip
+
+
 def _join(axes: Axes, points: Sequence[Point], prices: Sequence[float]) -> None:
     """A grey line through the points of each model, from cheap to dear."""
     for model in dict.fromkeys(point.model for point in points):
@@ -155,52 +205,3 @@ def _join(axes: Axes, points: Sequence[Point], prices: Sequence[float]) -> None:
             (x, p.error.value) for p, x in zip(points, prices, strict=True) if p.model == model
         )
         axes.plot(*zip(*own, strict=True), color="#bbbbbb", linewidth=1, zorder=1)
-
-
-Box = tuple[float, float, float, float]
-"""Left, bottom, right and top in pixels."""
-
-PLACES = ((9, 0), (-9, 0), (9, 11), (-9, 11), (9, -11), (-9, -11), (9, 22), (-9, -22))
-"""Where a name may stand beside its point, in points; the first that is free is taken."""
-
-
-def _write_names(axes: Axes, points: Sequence[Point], prices: Sequence[float]) -> None:
-    """Names beside the points, where they cover neither points nor other names."""
-    to_pixels = axes.figure.dpi / 72
-    places = [
-        axes.transData.transform((x, p.error.value)) for p, x in zip(points, prices, strict=True)
-    ]
-    taken: list[Box] = [_box(x, y, 10 * to_pixels, 10 * to_pixels, 0.5) for x, y in places]
-    limits = axes.get_window_extent()
-    for point, (x, y) in zip(points, places, strict=True):
-        label = text(UNPATCHED if point.tokens is None else point.name, 24) + point.note
-        size = 5.2 * len(label) * to_pixels, 9 * to_pixels
-        boxes = {
-            (dx, dy): _box(x + dx * to_pixels, y + dy * to_pixels, *size, 0.0 if dx > 0 else 1.0)
-            for dx, dy in PLACES
-        }
-        costs = {
-            place: sum(_overlap(box, other) for other in taken)
-            + 1e3 * (box[0] < limits.x0 or box[2] > limits.x1)
-            for place, box in boxes.items()
-        }
-        best = min(PLACES, key=lambda place: costs[place])
-        taken.append(boxes[best])
-        axes.annotate(
-            label, (prices[points.index(point)], point.error.value), best,
-            textcoords="offset points", fontsize=8, va="center",
-            ha="left" if best[0] > 0 else "right",
-        )  # fmt: skip
-
-
-def _box(x: float, y: float, width: float, height: float, anchor: float) -> Box:
-    """A box whose left side is `anchor` of its width left of x."""
-    left = x - anchor * width
-    return left, y - height / 2, left + width, y + height / 2
-
-
-def _overlap(a: Box, b: Box) -> float:
-    """Area that two boxes share, in square pixels."""
-    width = min(a[2], b[2]) - max(a[0], b[0])
-    height = min(a[3], b[3]) - max(a[1], b[1])
-    return max(width, 0.0) * max(height, 0.0)

@@ -77,6 +77,7 @@ class Scene:
         predictions: `(S, *plane)`, one for each of `keys`.
         scale: of all.
         view: as in `flat`.
+        bare: names of models without patches, whose schedule says nothing.
     """
 
     samples: Samples
@@ -87,6 +88,7 @@ class Scene:
     predictions: tuple[np.ndarray, ...]
     scale: Scale
     view: str
+    bare: frozenset[str] = frozenset()
 
     @property
     def domain(self) -> Domain:
@@ -96,6 +98,8 @@ class Scene:
     def name(self, key: Key) -> str:
         """A prediction's name: its schedule, and its model if there are several."""
         several = len({model for model, _ in self.samples.predictions}) > 1
+        if key[0] in self.bare:
+            return text(key[0], 15)
         return f"{text(key[0], 15)}\n{text(key[1], 15)}" if several else text(key[1], 15)
 
     def when(self, step: int) -> str:
@@ -109,6 +113,7 @@ def scene(
     keys: Sequence[Key],
     steps: Sequence[int],
     view: str = "slice",
+    bare: frozenset[str] = frozenset(),
 ) -> Scene:
     """Choose from samples; errors name what there is to choose from."""
     fields = samples.domain.fields
@@ -127,7 +132,8 @@ def scene(
         flat(samples.predictions[key][chosen, channel], samples.domain, view) for key in keys
     ]
     scale = common_scale(truth, predictions)
-    return Scene(samples, field, tuple(keys), tuple(steps), truth, tuple(predictions), scale, view)
+    frames = truth, tuple(predictions)
+    return Scene(samples, field, tuple(keys), tuple(steps), *frames, scale, view, bare)
 
 
 @styled
@@ -139,6 +145,7 @@ def field_panels(
     steps: Sequence[int] | None = None,
     view: str = "slice",
     known: dict[str, Look] | None = None,
+    bare: frozenset[str] = frozenset(),
 ) -> Figure:
     """Draw one field.
 
@@ -149,10 +156,11 @@ def field_panels(
         steps: which of the samples' steps; by default three of them, the last included.
         view: of three axes, the middle `"slice"` or the `"projection"` along the last.
         known: looks of the schedules, for lines.
+        bare: names of models without patches.
     """
     keys = evenly_chosen(list(samples.predictions), MAX_KEYS) if keys is None else keys
     steps = evenly_chosen(samples.steps, MAX_STEPS) if steps is None else steps
-    chosen = scene(samples, field, keys, steps, view)
+    chosen = scene(samples, field, keys, steps, view, bare)
     if chosen.domain.ndim == 1:
         known = assign(schedule for _, schedule in samples.predictions) | (known or {})
         return draw_lines(chosen, known)[0]
@@ -339,8 +347,11 @@ def _add_colorbars(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall:
     field = ScalarMappable(chosen.scale.field, FIELD_COLOURS)
     # Of two bars below the same panels, the one that comes first is the lower one.
     few = MaxNLocator(5)  # signed numbers are long
-    figure.colorbar(residual, ax=right, label="predicted − true (data units)", ticks=few, **look)
-    figure.colorbar(field, ax=left, label=name, **look)
+    narrow = "\n" if tall and split == 2 else " "  # a bar below one panel is not wider than it
+    difference = f"predicted − true{narrow}(data units)"
+    figure.colorbar(residual, ax=right, label=difference, ticks=few, **look)
+    own = {} if isinstance(chosen.scale.field, LogNorm) else {"ticks": few}
+    figure.colorbar(field, ax=left, label=name, **own, **look)
 
 
 def _limit_lines(grid: np.ndarray, scale: Scale) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,8 +19,7 @@ from overtone.evaluate.candidates import Candidate, usual_schedules
 from overtone.evaluate.results import Samples
 from overtone.evaluate.rollouts import sample_steps
 from overtone.report.figures.panels import field_panels
-from overtone.rollout import rollout
-from overtone.schedules import Schedule, parse_schedule
+from overtone.rollout import Rule, parse_rule, rollout
 
 MOST_STEPS = 40
 """Steps of a rollout, unless others are asked for."""
@@ -29,7 +29,7 @@ def plot_rollout(
     model: Evaluable,
     data: str | Path | WellFolder | ArrayWindows | np.ndarray | Tensor,
     *,
-    schedule: Schedule | str | int | Sequence[Schedule | str | int] | None = None,
+    schedule: Rule | str | int | Sequence[Rule | str | int] | None = None,
     steps: int | None = None,
     trajectory: int = 0,
     start: int = 0,
@@ -62,7 +62,7 @@ def plot_rollout(
     window = Window(frames[None, start : start + context], domain)
     kept = sample_steps(steps)
     truth = frames[[start + context + step - 1 for step in kept]]
-    predictions = {}
+    predictions: dict[tuple[str, str], Tensor] = {}
     for chosen in _schedules(model, schedule):
         made = rollout(model, window, steps=steps, schedule=chosen, on_blow_up="drop")
         taken = [frame[0].cpu() for step, frame in enumerate(made, start=1) if step in kept]
@@ -78,7 +78,8 @@ def _frames(model: Evaluable, data: object, trajectory: int, split: str) -> tupl
         found = data.frames(trajectory, 0, data.num_frames(trajectory))
         return found.fields, found.domain
     if isinstance(data, (np.ndarray, Tensor)):
-        data = ArrayWindows([data], model.domain, context=1)
+        array = cast("np.ndarray[Any, Any] | Tensor", data)
+        data = ArrayWindows([array], model.domain, context=1)
     if not isinstance(data, ArrayWindows):
         raise DataError(
             f"data is a {type(data).__name__}; expected a Well folder, a dataset of windows, or a "
@@ -87,9 +88,9 @@ def _frames(model: Evaluable, data: object, trajectory: int, split: str) -> tupl
     return data.trajectories[trajectory], data.domain
 
 
-def _schedules(model: Evaluable, wanted: object) -> list[Schedule]:
+def _schedules(model: Evaluable, wanted: object) -> list[Rule]:
     if wanted is None:
         usual = usual_schedules(Candidate("model", model))
         return [usual[-2] if len(usual) > 1 else usual[0]]  # the cycle, without shifts
     several = isinstance(wanted, (list, tuple))
-    return [parse_schedule(one) for one in (wanted if several else [wanted])]  # pyright: ignore
+    return [parse_rule(one) for one in (wanted if several else [wanted])]  # pyright: ignore

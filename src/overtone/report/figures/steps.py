@@ -16,9 +16,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch as Swatch
+from matplotlib.patches import Rectangle
 
 from overtone.evaluate.results import Estimate, Harmonics, Results, Run
 from overtone.guard.names import shown
+from overtone.report.runaway import counted, limit, mark_leaving, runs_off, sign_handle
 from overtone.report.series import (
     Series,
     domain_of,
@@ -178,15 +180,36 @@ def rollout_errors(results: Results) -> Figure:
                 mark_end(axes, [e.value for e in seed], results.steps, look.colour)
         axes.set_title(text(name))
         axes.set(xlabel=step_label(results), ylabel=VRMSE)
-    values = [e.value for s in found for e in s.curve]
-    fit_scale(grid[0], "y", values)
-    if np.nanmax(values) > 0.7:
-        for axes in grid:
-            axes.axhline(1.0, color="black", linewidth=0.8, linestyle=":")
+    fit_errors(grid, found)
     for axes in grid:
         draw_yardsticks(axes, results)
-    add_legend(figure, [*schedule_handles(labels(found), known), *yardstick_handles(results)])
+    handles = [*schedule_handles(labels(found), known), *yardstick_handles(results)]
+    add_legend(figure, [*handles, *signs(grid)])
     return figure
+
+
+def fit_errors(grid: Sequence[Axes], found: Sequence[Series]) -> None:
+    """The common y axis of errors by step: what runs off does not move it; the mean is a line."""
+    values, clipped = counted(found, lambda s: [e.value for e in s.curve])
+    fit_scale(grid[0], "y", values)
+    if clipped:
+        limit(grid[0], values)
+    if values and max(values) > 0.7:
+        for axes in grid:
+            axes.axhline(1.0, color="black", linewidth=0.8, linestyle=":")
+
+
+def signs(grid: Iterable[Axes]) -> list[Line2D]:
+    """Mark where lines over steps leave their panels; the legend's entry if any does."""
+    marked = [
+        mark_leaving(axes, line)
+        for axes in grid
+        for line in axes.get_lines()
+        if line.get_color() != BACKGROUND["color"]
+        and line.get_gid() != "blow-up"
+        and line.get_transform() == axes.transData
+    ]
+    return [sign_handle()] if any(marked) else []
 
 
 def draw_yardsticks(axes: Axes, results: Results) -> None:
@@ -243,12 +266,15 @@ def physics_constraints(results: Results) -> Figure:
                 plot_steps(axes, s.physics(constraint), seeds, known[s.schedule], index=index)
             axes.set_title(text(f"{name}: {constraint}"))
     for axes, constraint in zip(grid[0], constraints, strict=True):
-        fit_scale(axes, "y", [e.value for s in found for e in s.physics(constraint)])
+        own, clipped = counted(found, lambda s, law=constraint: [e.value for e in s.physics(law)])
+        fit_scale(axes, "y", own)
+        if clipped:
+            limit(axes, own)
     for axes in grid[-1]:
         axes.set(xlabel=step_label(results))
     for axes in grid[:, 0]:
         axes.set(ylabel="deviation / truth's own\n(0 = as the truth)")
-    add_legend(figure, schedule_handles(labels(found), known))
+    add_legend(figure, [*schedule_handles(labels(found), known), *signs(grid.flat)])
     return figure
 
 
@@ -265,9 +291,15 @@ def band_errors(results: Results) -> Figure:
         axes.set_xticks(range(len(bands)), [text(band) for band in bands])
         axes.set(xlabel="band of scales", ylabel="BSNMSE\n(1 = predicting nothing there)")
         axes.grid(visible=False, axis="x")
-    fit_scale(grid[0], "y", [_estimate(s, band).value for s in found for band in bands])
+    sound = [s for s in found if not runs_off(s)] or found
+    fit_scale(grid[0], "y", [_estimate(s, band).value for s in sound for band in bands])
     named = labels(found).items()
-    add_legend(figure, [Swatch(label=text(to), **_fill(known[name])) for name, to in named])
+    handles: list = [Swatch(label=text(to), **_fill(known[name])) for name, to in named]
+    if len(sound) < len(found):
+        limit(grid[0], [e for s in sound for band in bands for e in _ends(_estimate(s, band))])
+        marked = [_mark_bars(axes) for axes in grid]
+        handles += [sign_handle()] if any(marked) else []
+    add_legend(figure, handles)
     return figure
 
 
@@ -312,7 +344,10 @@ def _growth(results: Results, columns: Sequence[_Column], label: str) -> Figure:
             axes.set_title(text(f"{name}, {column.title}"))
             axes.set(xlabel=step_label(results), ylabel=label)
             axes.label_outer()
-    add_legend(figure, schedule_handles(labels(found), known))
+    parts = [counted(found, lambda s, c=c: [e.value for e in c.pick(s)]) for c in columns]
+    if any(clipped for _, clipped in parts):
+        limit(grid[0, 0], [0.0, *(value for values, _ in parts for value in values)])
+    add_legend(figure, [*schedule_handles(labels(found), known), *signs(grid.flat)])
     return figure
 
 
@@ -329,6 +364,23 @@ def _draw_bars(
             places, values, yerr=reach(estimates), fmt="none", ecolor="black",
             elinewidth=1, capsize=2,
         )  # fmt: skip
+
+
+def _ends(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.low, estimate.value, estimate.high
+
+
+def _mark_bars(axes: Axes) -> bool:
+    """A triangle on every bar that is higher than its panel; whether there is one."""
+    top = axes.get_ylim()[1]
+    high = [bar for bar in axes.patches if isinstance(bar, Rectangle) and bar.get_height() > top]
+    for bar in high:
+        axes.plot(
+            [bar.get_x() + bar.get_width() / 2], [1.0], marker="^", markersize=7, color="#444444",
+            markeredgecolor="white", linestyle="", clip_on=False, zorder=6, gid="leaves",
+            transform=axes.get_xaxis_transform(),
+        )  # fmt: skip
+    return bool(high)
 
 
 def _estimate(s: Series, band: str) -> Estimate:

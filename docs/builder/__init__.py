@@ -1,0 +1,1 @@
+"""What the docs site needs beside Sphinx: links, equations, the API pages, notebooks."""

@@ -1,0 +1,401 @@
+"""Does a model know its error? Estimates as an instrument, and controllers against schedules.
+
+`python -m studies assess SYSTEM` takes trained models, calibrates them on the validation split up
+to step `HORIZON`, and measures
+
+- *estimates* on the test split, on a longer horizon, on parameters that training never saw, and on
+  corrupted input; and whether a first step tells that its input is strange,
+- *controllers* of several tolerances beside constants, cycles, bursts and random schedules: error
+  over 10 and over all steps, the worst trajectory, and tokens with all comparisons, on the test
+  split and on a set of mixed difficulty.
+
+What is found goes into `results/assess.json`, system by system.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from overtone.data import WellFolder
+from overtone.domain import Window
+from overtone.errors import ConfigError, OvertoneError, suggest
+from overtone.evaluate.results import storable
+from overtone.evaluate.run import one_core
+from overtone.files import cache_dir, replacing
+from overtone.metrics import vrmse
+from overtone.models.base import Model
+from overtone.models.storage import load_with_config
+from overtone.rollout import ErrorEstimate, Rule, parse_rule, rollout
+from overtone.rollout.calibrate import calibrate
+from overtone.rollout.estimates import LEVEL
+from overtone.solvers.datasets import build_system, generate
+from overtone.train.recipes import DEVELOPED, recipe
+from overtone.train.run import data_folder
+from overtone.version import machine
+from studies.instrument import detection, front_error, map_likeness, quality
+
+Tell = Callable[[str], None]
+"""Takes a line for whoever waits."""
+
+CONTEXT = 8
+HORIZON, STEPS, EARLY = 20, 40, 10
+"""Steps that are calibrated, that are made, and of the short average."""
+WINDOWS = 40
+"""Rollouts of each schedule in the calibration."""
+EACH = 4
+"""Trajectories of each variant in the set of mixed difficulty."""
+NOISE = (0.02, 0.1)
+"""Noise on the input, in standard deviations of each field."""
+SHARES = (0.2, 0.5, 0.8)
+"""Quantiles of the steps' errors on the validation split that are taken as tolerances."""
+
+
+@dataclass(frozen=True)
+class System:
+    """What differs between systems.
+
+    Attributes:
+        start: first frame of a rollout's context.
+        parameter: what changes the difficulty.
+        others: values of it that training never saw.
+    """
+
+    start: int
+    parameter: str
+    others: tuple[float, ...]
+
+
+SYSTEMS = {
+    "shear-flow-mini": System(DEVELOPED - CONTEXT, "reynolds", (1e3, 2e4)),
+    "rayleigh-benard-mini": System(12, "rayleigh", (2e5, 2e6)),
+    "turbulent-radiative-layer-2d-mini": System(12, "t_cool", (0.1, 1.0)),
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured; less in a smoke run."""
+
+    steps: int = STEPS
+    horizon: int = HORIZON
+    windows: int = WINDOWS
+    trajectories: int | None = None
+    each: int = EACH
+
+
+QUICK = Size(steps=4, horizon=2, windows=4, trajectories=2, each=1)
+
+
+def run(
+    name: str,
+    models: Sequence[str],
+    out: Path,
+    *,
+    size: Size | None = None,
+    schedules: Sequence[str] = (),
+    tell: Tell = print,
+) -> dict[str, Any]:
+    """Measure models of one system, and add them to the file of results.
+
+    Args:
+        name: of the system, a key of `SYSTEMS`.
+        models: folders or packaged names, one for each seed; the packaged CSM if empty.
+        out: folder that gets `assess.json`.
+        size: how much is measured; all by default.
+        schedules: further ones beside the usual, e.g. `plan:FILE`.
+        tell: told how far it is.
+
+    Returns:
+        What the file holds now.
+    """
+    if name not in SYSTEMS:
+        known = ", ".join(SYSTEMS)
+        raise ConfigError(f"there is no system '{name}'{suggest(name, list(SYSTEMS))}; {known}")
+    size, system = size or Size(), SYSTEMS[name]
+    data, mixed = data_folder(recipe(name).data), mixed_folder(name, system, size)
+    found = []
+    with one_core():
+        for path in models or (f"{name}-csm",):
+            tell(f"{name}: {path}")
+            model, config = load_with_config(path)
+            _require(model, path)
+            bench = Bench(model, name, system, size, Path(data), mixed, tell)
+            measured = bench.measure(schedules)
+            seed = dict(config.get("training") or {}).get("seed")
+            found.append({"model": Path(path).name, "seed": seed, **measured})
+    return _save(out / "assess.json", name, found)
+
+
+def _require(model: Model, path: str) -> None:
+    if not model.patched or len(model.patches) < 2:
+        raise OvertoneError(f"'{path}' has one patch; this study needs models of several")
+
+
+def _save(path: Path, name: str, found: list[dict[str, Any]]) -> dict[str, Any]:
+    before = json.loads(path.read_text()) if path.exists() else {}
+    content = {
+        "command": "python -m studies assess SYSTEM",
+        "machine": machine(),
+        "horizon": HORIZON,
+        "systems": {**before.get("systems", {}), name: found},
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as scratch:
+        text = json.dumps(storable(content, digits=4), indent=1, allow_nan=False)
+        scratch.write_text(text + "\n")
+    return content
+
+
+def mixed_folder(name: str, system: System, size: Size) -> Path:
+    """A test set of mixed difficulty: the training's own parameter, and others, in one folder."""
+    made = recipe(name).data.generate
+    assert made is not None
+    settings = [made.settings, *(made.settings | {system.parameter: v} for v in system.others)]
+    frames = system.start + CONTEXT + size.steps
+    folder = cache_dir() / "data" / f"assess-{name}-{size.each}x{frames}"
+    variants = [build_system(made.system, grid=made.grid, **own) for own in settings]
+    return generate(
+        variants, folder, trajectories=size.each, steps=frames, seed=77, splits=(0.0, 0.0, 1.0),
+        wait=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Set:
+    """Rollouts to make: windows `(N, T, C, *space)`, and what follows, `(N, S, C, *space)`."""
+
+    window: Window
+    truth: Tensor
+
+    def batches(self, size: int = 8) -> Iterator[tuple[Window, Tensor]]:
+        """A few at a time."""
+        for first in range(0, len(self.truth), size):
+            part = slice(first, first + size)
+            yield Window(self.window.fields[part], self.window.domain), self.truth[part]
+
+
+class Bench:
+    """All measurements of one model."""
+
+    def __init__(
+        self,
+        model: Model,
+        name: str,
+        system: System,
+        size: Size,
+        data: Path,
+        mixed: Path,
+        tell: Tell,
+    ):
+        self.model, self.size, self.tell, self.system = model, size, tell, system
+        made = recipe(name).data
+        self.how: dict[str, Any] = {"stride": made.stride, "coarsen": made.coarsen}
+        self.data, self.mixed = data, mixed
+        self.cycle = "-".join(map(str, model.patches)) + "+shift"
+        self.second = f"{model.patches[-1]}+shift"
+
+    def measure(self, schedules: Sequence[str]) -> dict[str, Any]:
+        """Estimates, detection and controllers."""
+        self._calibrate()
+        test = self._read(self.data, "test", self.system.start)
+        mixed = self._read(self.mixed, "test", self.system.start)
+        number = self.size.each
+        other = Set(Window(mixed.window.fields[number:], mixed.window.domain), mixed.truth[number:])
+        sets = {"test": test, "other parameters": other, **self._corrupted(test)}
+        instrument, scores, example = {}, {}, {}
+        for what, own in sets.items():
+            self.tell(f"  estimates: {what}")
+            instrument[what], scores[what] = self._estimates(own)
+        usual = scores.pop("test")
+        return {
+            "cycle": self.cycle,
+            "instrument": instrument,
+            "detection": {what: detection(usual, found) for what, found in scores.items()},
+            "control": {
+                what: self._control(own, schedules, what, example)
+                for what, own in (("test", test), ("mixed", mixed))
+            },
+            "example": example,
+        }
+
+    def _calibrate(self) -> None:
+        folder = WellFolder(
+            self.data, "valid", self.model.context, self.size.horizon,
+            fields=self.model.domain.fields, **self.how,
+        )  # fmt: skip
+        with closing(folder):
+            self.model.calibration = calibrate(
+                self.model, folder, windows=self.size.windows, against=["patch", self.second],
+                progress=lambda done, total, what: self.tell(f"  {done}/{total} {what}"),
+            )  # fmt: skip
+
+    def _read(self, path: Path, split: str, start: int) -> Set:
+        """From each trajectory one rollout."""
+        context, steps = self.model.context, self.size.steps
+        folder = WellFolder(path, split, context, 1, fields=self.model.domain.fields, **self.how)
+        with closing(folder):
+            count = folder.num_trajectories
+            count = count if self.size.trajectories is None else min(count, 3 * self.size.each)
+            first = start + CONTEXT - context
+            frames = [folder.frames(row, first, context + steps) for row in range(count)]
+        fields = torch.stack([found.fields for found in frames])
+        return Set(Window(fields[:, :context], frames[0].domain), fields[:, context:])
+
+    def _corrupted(self, test: Set) -> dict[str, Set]:
+        """The test split with noise on its input, and with two fields exchanged."""
+        fields, domain = test.window.fields, test.window.domain
+        space = (1, *range(3, fields.dim()))
+        random = torch.Generator().manual_seed(0)
+        noise = torch.randn(fields.shape, generator=random) * fields.std(dim=space, keepdim=True)
+        found = {f"noise {share:g}": Set(Window(fields + share * noise, domain), test.truth)
+                 for share in NOISE}  # fmt: skip
+        if len(domain.fields) > 1:
+            order = [*range(len(domain.fields))]
+            order[-2:] = order[:-3:-1]
+            found["fields exchanged"] = Set(Window(fields[:, :, order], domain), test.truth)
+        return found
+
+    def _estimates(self, own: Set) -> tuple[dict[str, Any], list[float]]:
+        """Quality of both estimates, within the horizon and beyond; and scores of first steps."""
+        found, scores = {}, []
+        for against in ("patch", self.second):
+            errors, estimates, maps = [], [], []
+            for window, truth in own.batches():
+                error, told, alike = self._fly(window, truth, against)
+                errors.append(error)
+                estimates.append(told)
+                maps.append(alike)
+            error = torch.cat(errors)
+            values, bounds = _gathered(estimates)
+            if against == "patch":
+                scores = torch.cat([steps[0].local for steps in estimates]).tolist()
+            horizon = self.size.horizon
+            for part, steps in (("within", slice(horizon)), ("beyond", slice(horizon, None))):
+                cut = {level: (low[:, steps], high[:, steps])
+                       for level, (low, high) in bounds.items()}  # fmt: skip
+                found[f"{against}, {part}"] = quality(error[:, steps], values[:, steps], cut)
+            found[f"{against}, within"]["maps"] = sum(maps) / len(maps)
+        return found, scores
+
+    def _fly(
+        self, window: Window, truth: Tensor, against: str
+    ) -> tuple[Tensor, list[ErrorEstimate], float]:
+        """True errors `(B, S)`, the estimates of all steps, and how alike maps are mid-way."""
+        frames = rollout(self.model, window, steps=truth.shape[1], schedule=self.cycle,
+                         estimate=against, on_blow_up="hold")  # fmt: skip
+        errors, estimates, alike = [], [], math.nan
+        for step, (frame, true) in enumerate(zip(frames, truth.unbind(dim=1), strict=True), 1):
+            assert frames.estimate is not None
+            errors.append(vrmse(frame, true, ndim=window.domain.ndim).mean(dim=1).double())
+            estimates.append(frames.estimate)
+            if step == max(self.size.horizon // 2, 1):
+                alike = map_likeness(frames.estimate.map, (frame - true).abs())
+        return torch.stack(errors, dim=1), estimates, alike
+
+    def _control(
+        self, own: Set, schedules: Sequence[str], what: str, example: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Every rule: errors over steps, the worst trajectory, tokens, and tokens by step."""
+        rules = [*self._open_loop(), *schedules, *self._controllers()]
+        found: dict[str, Any] = {}
+        for text in rules:
+            self.tell(f"  {what}: {text}")
+            found[text] = self._rule(own, parse_rule(text), what, example)
+        points = [(row["tokens"], row["error"]) for text, row in found.items()
+                  if not text.startswith("adaptive")]  # fmt: skip
+        early = [(row["tokens"], row["early"]) for text, row in found.items()
+                 if not text.startswith("adaptive")]  # fmt: skip
+        for text, row in found.items():
+            if text.startswith("adaptive"):
+                row["open_loop"] = front_error(points, row["tokens"])
+                row["open_loop_early"] = front_error(early, row["tokens"])
+        return found
+
+    def _open_loop(self) -> list[str]:
+        fine, coarse = self.model.patches[0], self.model.patches[-1]
+        listed = "-".join(map(str, self.model.patches))
+        return [*(f"{patch}+shift" for patch in self.model.patches), self.cycle,
+                f"bursts:{coarse}:{fine}:4+shift", f"random:{listed}:0+shift"]  # fmt: skip
+
+    def _controllers(self) -> list[str]:
+        """Tolerances at quantiles of the errors that single steps have at the coarsest patch."""
+        calibration = self.model.calibration
+        assert calibration is not None
+        errors = sorted(calibration.errors.values())
+        least, most = 0.7 * errors[0], 1.6 * errors[-1]
+        tolerances = [least * (most / least) ** share for share in SHARES]
+        return [f"adaptive:{tolerance:.3g}+shift" for tolerance in tolerances]
+
+    def _rule(self, own: Set, rule: Rule, what: str, example: dict[str, Any]) -> dict[str, Any]:
+        errors, tokens, by_step = [], 0.0, torch.zeros(own.truth.shape[1], dtype=torch.float64)
+        for window, truth in own.batches():
+            frames = rollout(self.model, window, steps=truth.shape[1], schedule=rule,
+                             on_blow_up="hold")  # fmt: skip
+            error, told = [], []
+            for frame, true in zip(frames, truth.unbind(dim=1), strict=True):
+                error.append(vrmse(frame, true, ndim=window.domain.ndim).mean(dim=1).double())
+                told.append(frames.estimate)
+            part = torch.stack(error, dim=1)
+            part[~frames.alive] = math.inf
+            errors.append(part)
+            share = len(truth) / len(own.truth)
+            tokens += frames.tokens * share
+            spent = torch.tensor([[made.tokens for made in record] for record in frames.records])
+            by_step += spent.double().mean(dim=0) * share
+            if told[0] is not None:
+                patches = [[made.choice.patch[0] for made in record] for record in frames.records]
+                drawn = _example(str(rule), part, told, patches)
+                if what not in example or drawn["changes"] > example[what]["changes"]:
+                    example[what] = drawn
+        every = torch.cat(errors)
+        return {
+            "error": float(every.mean()),
+            "early": float(every[:, :EARLY].mean()),
+            "worst": float(every.mean(dim=1).max()),
+            "tokens": tokens,
+            "tokens_by_step": by_step.tolist(),
+        }
+
+
+def _gathered(
+    estimates: Sequence[Sequence[ErrorEstimate]],
+) -> tuple[Tensor, dict[float, tuple[Tensor, Tensor]]]:
+    """Values `(N, S)` and bounds of several batches of estimates."""
+    values = torch.cat([torch.stack([e.value for e in steps], dim=1) for steps in estimates])
+    bounds = {}
+    for level in estimates[0][0].bounds:
+        pair = [torch.cat([torch.stack([e.bounds[level][side] for e in steps], dim=1)
+                           for steps in estimates]) for side in (0, 1)]  # fmt: skip
+        bounds[level] = (pair[0], pair[1])
+    return values, bounds
+
+
+def _example(
+    rule: str, errors: Tensor, told: Sequence[Any], patches: Sequence[Sequence[int]]
+) -> Mapping[str, Any]:
+    """The rollout, of one batch, in which the patch changes most often: for a picture."""
+    changes = [sum(a != b for a, b in pairwise(own)) for own in patches]
+    row = changes.index(max(changes))
+    bounds = told[0].bounds
+    return {
+        "rule": rule,
+        "changes": changes[row],
+        "error": errors[row].tolist(),
+        "value": [float(e.value[row]) for e in told],
+        "bounds": {
+            str(level): [[float(e.bounds[level][side][row]) for e in told] for side in (0, 1)]
+            for level in bounds
+        },
+        "patches": list(patches[row]),
+        "level": LEVEL,
+    }

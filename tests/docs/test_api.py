@@ -1,0 +1,56 @@
+"""What the API pages are made of."""
+
+import inspect
+
+import pytest
+
+import overtone as ot
+from docs.builder.api import all_listed, barred, kind, listed, listing, skip
+
+
+def test_names_are_read_from_the_blocks(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# T\n\n```{api} a.b\nOne\ntwo\n```\n\n```python\nx\n```\n\n```{api} c\nd\n```\n"
+    )
+    assert listed(page) == [("a.b", "One"), ("a.b", "two"), ("c", "d")]
+
+
+@pytest.mark.parametrize(
+    ("thing", "what"),
+    [(ot.Domain, "class"), (ot.build, "function"), (ot.DataError, "exception"), ({}, "data"),
+     (ot.Boundary, "class")],
+)  # fmt: skip
+def test_kinds(thing, what):
+    assert kind(thing) == what
+
+
+def test_a_listing_has_a_line_in_the_table_and_an_entry_for_each():
+    lines = listing("overtone", ["build", "Domain"])
+    assert lines.count("   ~overtone.build") == 1
+    assert ".. autofunction:: overtone.build" in lines
+    assert ".. autoclass:: overtone.Domain" in lines
+
+
+def test_bars_are_absolute_values():
+    assert "".join(barred("shells of |k|, `a | b`, |e|²")) == r"shells of \|k\|, `a | b`, \|e\|²"
+
+
+def test_members_that_refer_to_a_private_base_are_left_out():
+    def hook():
+        """See `Model.change`."""
+
+    def own():
+        """Change it."""
+
+    assert skip(None, "method", "hook", hook, False, None)
+    assert not skip(None, "method", "own", own, False, None)
+    assert skip(None, "method", "own", own, True, None)
+
+
+def test_everything_public_is_documented():
+    """An entry without a docstring would be left out of the page without a warning."""
+    for module, name in all_listed():
+        thing = getattr(__import__(module, fromlist=[name]), name)
+        if kind(thing) != "data":
+            assert inspect.getdoc(thing), f"{module}.{name}"

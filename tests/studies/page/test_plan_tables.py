@@ -1,0 +1,32 @@
+"""Plans beside the schedules whose tokens they had."""
+
+from overtone.report.summary import interval
+from studies.page.plan_tables import plans
+from studies.page.sources import Source
+
+
+def planned(make_comparison, schedule="16+shift", tokens=None):
+    shown = make_comparison()
+    limit = tokens or max(run.tokens for run in shown.models[0].runs)
+    error = shown.models[0].runs[0].vrmse_all.model_dump()
+    return Source("some", shown, {"schedule": schedule, "limits": {"tokens": limit},
+                                  "error": error})  # fmt: skip
+
+
+def test_the_plan_comes_first_with_what_it_expected(make_comparison, cells):
+    source = planned(make_comparison)
+    header, *rows = cells(plans([source], {"relative": ("4-8-16",)}))
+    assert header[2] == "expected"
+    assert rows[0][1] == "plan: `16+shift`"
+    assert rows[0][2] == interval(source.results.models[0].runs[0].vrmse_all)
+    assert all(row[2] == "–" for row in rows if not row[1].startswith("plan"))
+    (cycle,) = [row for row in rows if row[1] == "`4-8-16`" and row[4] == "0 %"][:1]
+    assert cycle[6] == "0 %"
+
+
+def test_what_costs_more_is_left_out_and_there_may_be_no_plan(make_comparison, cells):
+    tokens = min(run.tokens for run in make_comparison().models[0].runs)
+    rows = cells(plans([planned(make_comparison, tokens=tokens)], {}))[1:]
+    assert {row[1] for row in rows} <= {"plan: `16+shift`", "`16`"}
+    bare = cells(plans([Source("some", make_comparison())], {}))[1:]
+    assert not any(row[1].startswith("plan") for row in bare)
