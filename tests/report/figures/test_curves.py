@@ -92,7 +92,8 @@ def test_yardsticks_are_level_lines_where_they_were_measured(metrics, legend_nam
     lines = [line | ({"yardsticks": found} if line["kind"] == "valid" else {}) for line in lines]
     metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
     figure = training_curves(metrics)
-    assert legend_names(figure) == ["4", "8", "16", "persistence", "extrapolation"]
+    sign = "leaves the panel"  # persistence, at 9
+    assert legend_names(figure) == ["4", "8", "16", "persistence", "extrapolation", sign]
     _, errors, _, rollouts = figure.axes
     assert list(by_gid(errors)["yardstick extrapolation"].get_ydata()) == [0.15, 0.15]
     assert list(by_gid(rollouts)["yardstick extrapolation"].get_ydata()) == [0.4, 0.4]

@@ -46,6 +46,15 @@ def test_small_differences_are_not_bright(make_results):
     assert left.images[0].norm.vmax == 3.0
 
 
+def test_what_ran_off_does_not_stretch_the_scale(make_model, make_results):
+    blown = make_model("blown", schedules=["16"], factor=50.0)
+    before, *_ = artifact_map(make_results()).axes
+    after, *_ = artifact_map(make_results([make_model(), blown])).axes
+    assert after.images[0].norm.vmax == before.images[0].norm.vmax == 18.0
+    alone, *_ = artifact_map(make_results([blown])).axes
+    assert alone.images[0].norm.vmax == 900.0
+
+
 def test_nothing_was_searched(make_model, make_results, alter_run):
     with pytest.raises(NothingToDraw):
         artifact_map(make_results([alter_run(make_model(), harmonics=(), seams=())]))

@@ -1,7 +1,8 @@
 """Grid artifacts of all rollouts at a glance: a row for each, a column for each period.
 
 On the left the lines of a patch grid in the residual's spectrum, on the right seams between
-patches, both in dB, each on a scale of its own that begins at 0, which is no artifact.
+patches, both in dB, each on a scale of its own that begins at 0, which is no artifact, and that a
+rollout which ran off does not stretch.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from matplotlib.figure import Figure
 
 from overtone.evaluate.results import Results
 from overtone.report.figures.steps import shown_patches
+from overtone.report.runaway import runs_off
 from overtone.report.series import Series, series
 from overtone.report.style import (
     SIZE_COLOURS,
@@ -50,13 +52,25 @@ def artifact_map(results: Results) -> Figure:
     figure = new_figure(WIDE, 0.27 * len(found) + 1.7)
     grid = figure.subplots(1, 2, sharey=True, width_ratios=(len(periods) + 0.3, len(periods) + 1.3))
     names = [f"period {patch_name(p)}" for p in periods]
-    _draw(grid[0], excess, names, "lines in the spectrum:\nharmonic excess (dB)", sure)
+    tops = [_top(values, found) for values in (excess, seams)]
+    label = "lines in the spectrum:\nharmonic excess (dB)"
+    _draw(grid[0], excess, names, label, tops[0], sure)
     worst = ["the step's\ngrid", *(f"worst grid\nof {patch_name(p)}" for p in periods)]
-    _draw(grid[1], seams, worst, "seams at the last step (dB)", None)
+    _draw(grid[1], seams, worst, "seams at the last step (dB)", tops[1])
     grid[0].set_yticks(range(len(found)), [_name(s) for s in found])
     for axes in grid:
         _separate(axes, found)
     return figure
+
+
+def _top(values: np.ndarray, found: Sequence[Series]) -> float:
+    """Where the scale of some cells `(rows, columns)` ends: at the largest of what did not run off.
+
+    If all rows ran off, all count.
+    """
+    sound = values[[not runs_off(s) for s in found]]
+    counted = sound if sound.size else values
+    return max(LEAST_TOP, *counted[np.isfinite(counted)], 0.0)
 
 
 def _excess(s: Series, patch: Patch) -> tuple[float, bool]:
@@ -83,7 +97,8 @@ def _draw(
     values: np.ndarray,
     names: Sequence[str],
     label: str,
-    sure: Sequence[Sequence[bool]] | None,
+    top: float,
+    sure: Sequence[Sequence[bool]] | None = None,
 ) -> None:
     """Cells `(rows, columns)` with their numbers; what was not measured is white with a dash."""
     axes.grid(visible=False)
@@ -92,7 +107,7 @@ def _draw(
     if not values.size:
         axes.axis("off")
         return
-    top = max(LEAST_TOP, float(np.nanmax(values, initial=0.0, where=np.isfinite(values))))
+    beyond = "max" if np.nan_to_num(values).max() > top else "neither"
     image = axes.imshow(values, cmap=SIZE_COLOURS, vmin=0.0, vmax=top, aspect="auto")
     for (i, j), value in np.ndenumerate(values):
         known = math.isfinite(value)
@@ -102,7 +117,8 @@ def _draw(
     axes.set_xticks(range(len(names)), names)
     axes.xaxis.tick_top()
     figure: Any = axes.figure
-    figure.colorbar(image, ax=axes, location="bottom", label=label, shrink=0.9, aspect=30, pad=0.02)
+    look: dict[str, Any] = {"shrink": 0.9, "aspect": 30, "pad": 0.02, "extend": beyond}
+    figure.colorbar(image, ax=axes, location="bottom", label=label, **look)
 
 
 def _separate(axes: Axes, found: Sequence[Series]) -> None:
