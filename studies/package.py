@@ -45,7 +45,7 @@ FIRST, STEPS = 12, 10
 """First frame that the proof predicts, and how many."""
 MANTISSA = 8
 """Bits of a weight's mantissa that are kept, of the ten that half precision has. What is zero
-takes no room in a wheel: all models together are 11 % smaller there than with ten bits."""
+takes no room in a wheel."""
 CALIBRATED = 40
 """Steps that packaged models are calibrated for, where their data are long enough."""
 MAX_CHANGE = 0.01

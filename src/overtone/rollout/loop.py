@@ -235,10 +235,12 @@ class Rollout(Iterator[Tensor]):
         self.choice: Choice | None = None
         self.choices: tuple[Choice | None, ...] = (None,) * len(window.fields)
         self.estimate: ErrorEstimate | None = None
-        self.alive = torch.ones(len(window.fields), dtype=torch.bool, device=window.fields.device)
+        device = window.fields.device
+        self.alive: Tensor = torch.ones(len(window.fields), dtype=torch.bool, device=device)
         self._model, self._window, self._steps = model, window, steps
         self._steering, self._judge, self._second = steering, judge, second
-        self._on_blow_up, self._limits = options.on_blow_up, options.limits
+        self._on_blow_up = options.on_blow_up
+        self._limits: Tensor | None = options.limits
         self._timed = options.timed
         self._left = [*range(len(window.fields))]
 
