@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -32,6 +32,7 @@ from overtone.export.formats import FORMATS, quiet
 from overtone.export.program import moved_axes, trace, waves
 from overtone.export.verify import BATCHES, Program, difference
 from overtone.files import replacing
+from overtone.models.architecture import Time
 from overtone.models.base import Model
 from overtone.models.cvit import build_cvit
 from overtone.version import machine
@@ -106,7 +107,7 @@ def build(case: Case) -> Model:
         tokenizer=case.tokenizer,
         patches=(PATCH,) if case.tokenizer == "fixed" else (2, PATCH),
         context=CONTEXT,
-        time=case.time,
+        time=cast(Time, case.time),
         width=16,
         heads=2,
         blocks=2,
@@ -116,7 +117,7 @@ def build(case: Case) -> Model:
         layer_scale=1.0,
     )
     with torch.no_grad():
-        model.tokenizer.decoders[-1].weight.mul_(GAIN)
+        cast(torch.Tensor, model.tokenizer.decoders[-1].weight).mul_(GAIN)
     return model
 
 

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from overtone.data import WellFolder
-from overtone.domain import Window
+from overtone.domain import Window, per_axis
 from overtone.errors import ConfigError, OvertoneError, suggest
 from overtone.evaluate.results import storable
 from overtone.evaluate.run import one_core
@@ -57,7 +57,8 @@ EACH = 4
 NOISE = (0.02, 0.1)
 """Noise on the input, in standard deviations of each field."""
 SHARES = (0.2, 0.5, 0.8)
-"""Quantiles of the steps' errors on the validation split that are taken as tolerances."""
+"""Where tolerances lie, in logarithms, from 0.7 times the usual error of the best patch to 1.6
+times that of the worst."""
 
 
 @dataclass(frozen=True)
@@ -328,7 +329,7 @@ class Bench:
                 f"bursts:{coarse}:{fine}:4+shift", f"random:{listed}:0+shift"]  # fmt: skip
 
     def _controllers(self) -> list[str]:
-        """Tolerances at quantiles of the errors that single steps have at the coarsest patch."""
+        """Controllers of several tolerances, around the usual errors of the patches' steps."""
         calibration = self.model.calibration
         assert calibration is not None
         errors = sorted(calibration.errors.values())
@@ -353,7 +354,10 @@ class Bench:
             spent = torch.tensor([[made.tokens for made in record] for record in frames.records])
             by_step += spent.double().mean(dim=0) * share
             if told[0] is not None:
-                patches = [[made.choice.patch[0] for made in record] for record in frames.records]
+                patches = [
+                    [per_axis(made.choice.patch, window.domain.ndim, "patch")[0] for made in record]
+                    for record in frames.records
+                ]
                 drawn = _example(str(rule), part, told, patches)
                 if what not in example or drawn["changes"] > example[what]["changes"]:
                     example[what] = drawn

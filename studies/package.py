@@ -91,7 +91,7 @@ def short(tensor: Tensor, bits: int = MANTISSA) -> Tensor:
     if dropped == 0:
         return tensor.half()
     # A carry out of the mantissa goes to the exponent, as it should; the sign bit stays as it is.
-    pattern = tensor.half().view(torch.int16).to(torch.int32)
+    pattern = tensor.detach().half().view(torch.int16).to(torch.int32)
     even = (pattern >> dropped) & 1  # of two that are equally near, that with a zero at its end
     pattern = (pattern + (1 << (dropped - 1)) - 1 + even) & -(1 << dropped)
     return pattern.to(torch.int16).view(torch.float16)

@@ -48,9 +48,9 @@ def test_the_models_own_prediction_at_the_finest_patch_is_compared_with_the_next
 def test_a_bad_step_is_found(made):
     model, _, fields = made
     spoilt = fields.clone()
-    spoilt[1, 5] += 3 * torch.randn_like(spoilt[1, 5])
+    spoilt[1, 6] += 3 * torch.randn_like(spoilt[1, 6])
     found = judge(model, frames_of(spoilt))
-    assert found.sentence.endswith("the hardest step is frame 5 of sample 1")
+    assert found.sentence.endswith("the hardest step is frame 6 of sample 1")
 
 
 def test_fields_are_found_by_their_names(made):

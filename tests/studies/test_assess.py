@@ -18,12 +18,12 @@ from studies.page import assess_tables
 def measured(tmp_path_factory, make_model):
     """Numbers of two models of Kuramoto and Sivashinsky, as if they were a study's."""
     folder = tmp_path_factory.mktemp("assess")
-    variants = [build_system("kuramoto_sivashinsky", grid=(64,), length=length)
-                for length in (20.0, 30.0)]  # fmt: skip
+    variants = [build_system("kuramoto_sivashinsky", grid=(64,), viscosity=viscosity)
+                for viscosity in (1.0, 1.3)]  # fmt: skip
     data = generate(variants[0], folder / "data", trajectories=6, steps=16, splits=(0.4, 0.3, 0.3))
     mixed = generate(variants, folder / "mixed", trajectories=1, steps=16, splits=(0, 0, 1))
     domain = ot.data.WellFolder(data, "test").domain
-    system = assess.System(0, "length", (30.0,))
+    system = assess.System(0, "viscosity", (1.3,))
     found = []
     for seed in range(2):
         model = make_model(domain, patches=(4, 8, 16), context=3)

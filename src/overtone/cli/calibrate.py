@@ -53,7 +53,7 @@ def calibrate(
     own = candidate.model
     if not isinstance(own, Model) or not own.digest:
         raise OvertoneError(f"'{model}' has no folder to keep a calibration in; give a saved model")
-    how: dict[str, Any] = {key: reading[key] for key in ("stride", "coarsen")}
+    how: dict[str, Any] = {key: reading.get(key, 1) for key in ("stride", "coarsen")}
     candidate.prepare(device)
     console = Terminal()
     folder = WellFolder(data, split, own.context, steps, fields=own.domain.fields, **how)

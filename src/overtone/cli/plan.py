@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overtone.cli.evaluate import Coarsen, Count, Data, Device, Start, Steps, Stride, _load
+from overtone.cli.evaluate import Coarsen, Count, Data, Device, Start, Steps, Stride, load_models
 from overtone.errors import PARTIAL, DataError
 from overtone.files import typed
 from overtone.guard.limits import require_writable_file
@@ -69,7 +69,7 @@ def plan(
     for path in (out, picture):
         require_writable_file(path)
     _require_free(out)
-    (candidate,), reading = _load(
+    (candidate,), reading = load_models(
         (model,), data, split=split, stride=stride, coarsen=coarsen, allow_untrained=False
     )
     reading |= {"start": start, "trajectories": trajectories}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from overtone.cli.evaluate import Coarsen, Device, Split, Stride, Untrained, _load
+from overtone.cli.evaluate import Coarsen, Device, Split, Stride, Untrained, load_models
 from overtone.errors import DataError, require_one_of
 from overtone.guard.limits import require_writable_file
 from overtone.progress import Terminal, one_bar
@@ -123,22 +123,23 @@ def _stage(
     if data is None:
         data, generated = _generated(texts, console)
         how["split"] = "test"
-    candidates, reading = _load(texts, data, **how)
+    candidates, reading = load_models(texts, data, **how)
     longest = max(candidate.model.context for candidate in candidates)
     if start is None:
         start = max(0, generated - longest) if generated else 0
-    return Stage(candidates, data, {**reading, "start": start}, device=device)
+    reading["start"] = start
+    return Stage(candidates, data, reading, device=device)
 
 
 def _generated(texts: Sequence[str], console: Console) -> tuple[str, int | None]:
     """Fresh data of the first model's recipe, and the frame at which it gets interesting."""
     from overtone.cli import demo
-    from overtone.cli.evaluate import _named
+    from overtone.cli.evaluate import named
     from overtone.evaluate import load_candidate
     from overtone.train.recipes import DEVELOPED, MINIATURES
     from overtone.train.run import data_folder
 
-    first = load_candidate(_named(texts[0])[1])
+    first = load_candidate(named(texts[0])[1])
     name = str(first.training.get("recipe"))
     if name.removesuffix("-mini") not in MINIATURES:
         raise DataError(
