@@ -88,11 +88,13 @@ def _name_batch(values: Iterable[Any], free: str) -> None:
     """Call the free size of ONNX values `batch`, also within formulas, instead of torch's name."""
     from onnx_ir import Shape
 
+    def named(size: Any) -> Any:
+        known = size if isinstance(size, int) else size.value  # None where nothing is known
+        return re.sub(rf"\b{free}\b", "batch", known) if isinstance(known, str) else known
+
     for value in values:
-        if value.shape is not None and not value.shape.is_static():
-            sizes = [d if isinstance(d, int) else str(d.value) for d in value.shape]
-            names = [d if isinstance(d, int) else re.sub(rf"\b{free}\b", "batch", d) for d in sizes]
-            value.shape = Shape(names)
+        if value.shape is not None:
+            value.shape = Shape([named(size) for size in value.shape])
 
 
 def _load_onnx(path: Path) -> Call:

@@ -6,6 +6,7 @@
 - ONNX can't look at a number's bits, so `frexp` takes the exponent from a logarithm. Just below a
   power of two that may be one too many; what is measured in such units (`normalize.size_of`) comes
   out the same.
+- It has no `hypot`; that is written by the larger of the two and the smaller one's share of it.
 """
 
 from __future__ import annotations
@@ -52,6 +53,14 @@ def translations() -> dict[Any, Callable[..., Any]]:
         share = op.Div(op.Div(x, op.Pow(two, exponent)), two)
         return share, op.Cast(op.Add(exponent, op.Constant(value_float=1.0)), to=6)
 
+    def hypot(x: Any, y: Any) -> Any:
+        one, a, b = op.Constant(value_float=1.0), op.Abs(x), op.Abs(y)
+        larger = op.Max(a, b)
+        # Squares are taken of the smaller one's share, so that none overflows; of two zeros, of 0.
+        known = op.Greater(larger, op.Constant(value_float=0.0))
+        share = op.Div(op.Min(a, b), op.Where(known, larger, one))
+        return op.Mul(larger, op.Sqrt(op.Add(one, op.Mul(share, share))))
+
     aten, prims = torch.ops.aten, torch.ops.prims
     return {
         aten.mean.dim: mean,
@@ -59,6 +68,8 @@ def translations() -> dict[Any, Callable[..., Any]]:
         aten.linalg_vector_norm.default: norm,
         aten.frexp.Tensor: frexp,
         prims.frexp.default: frexp,
+        aten.hypot.default: hypot,
+        prims.hypot.default: hypot,
     }
 
 
