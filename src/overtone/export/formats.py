@@ -76,7 +76,9 @@ def _write_onnx(program: ExportedProgram, path: Path) -> None:
     )
     assert written is not None
     graph = written.model.graph
-    (free,) = {str(size) for size in graph.inputs[0].shape if not isinstance(size, int)}
+    shape = graph.inputs[0].shape
+    assert shape is not None
+    (free,) = {str(size) for size in shape if not isinstance(size, int)}
     _name_batch(graph.inputs, free)
     for node in graph.all_nodes():
         node.metadata_props.clear()  # the same of torch's graph once more, twice the size
