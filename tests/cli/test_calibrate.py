@@ -5,7 +5,7 @@ import json
 import pytest
 
 from overtone.data import WellFolder
-from overtone.models.calibration import FILE
+from overtone.hub import CALIBRATION as FILE
 from overtone.models.storage import load_model
 from overtone.solvers.datasets import build_system, generate
 

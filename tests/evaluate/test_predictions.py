@@ -9,7 +9,7 @@ import torch
 
 import overtone as ot
 from overtone.data import Header, WellFolder, check, write_well
-from overtone.evaluate import Candidate, Predictions, Trajectories, write_predictions
+from overtone.evaluate import Candidate, Trajectories, write_predictions
 from overtone.guard.folders import MARKER
 
 SCHEDULE = ot.parse_schedule("4-8")
@@ -25,7 +25,7 @@ def test_the_folder_holds_the_rollout(emulator, toy, tmp_path, batch):
     candidate = Candidate("e", emulator)
     options = {"start": 2, "batch": batch, "progress": lambda n, m: seen.append((n, m))}
     found = predict(candidate, toy, tmp_path / "pred", **options)
-    assert found == Predictions(tmp_path / "pred", 5, (5,) * 5)
+    assert (found.path, found.steps, found.lengths) == (tmp_path / "pred", 5, (5,) * 5)
     assert found.complete
     out = found.path
     files = sorted(path.name for path in (out / "data" / "test").iterdir())
@@ -85,7 +85,7 @@ def test_a_blow_up_ends_its_own_trajectory_and_no_other(steppers, toy, tmp_path)
     seen = []
     bad = exploding(steppers, 6.0, 2.0)
     found = predict(bad, toy, tmp_path / "pred", 9, progress=lambda n, m: seen.append((n, m)))
-    assert found == Predictions(tmp_path / "pred", 9, (9, 4, 9, 9, 9))
+    assert (found.steps, found.lengths) == (9, (9, 4, 9, 9, 9))
     assert not found.complete
     assert found.notes == (
         "trajectory 1 blew up at step 5 of 9; the 4 frames before it are written",

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
 from itertools import count
 from threading import Lock
 from typing import Any
@@ -48,8 +47,8 @@ class Entry:
 
 
 _kept: dict[tuple[Any, ...], Entry] = {}
-_taken = ContextVar("_taken", default=False)
-"""Whether what traces a model takes what is kept."""
+_taken: list[None] = []
+"""As long as those who trace a model and take what is kept; graphs can look at a list's length."""
 _lock = Lock()
 """Held by whoever adds or removes. Looking up needs none: a thread sees an entry or does not."""
 
@@ -69,7 +68,7 @@ def constant(
         dtype: how it is wanted.
     """
     compiling = torch.compiler.is_compiling()
-    if compiling and not _taken.get():
+    if compiling and not _taken:
         return make(*arguments).to(device, dtype)
     key = (make, arguments, device, dtype)
     entry = _kept.get(key)
@@ -88,11 +87,11 @@ def constant(
 @contextmanager
 def as_they_are() -> Iterator[None]:
     """Within it, what traces a model takes the constants that an earlier call has left here."""
-    token = _taken.set(True)
+    _taken.append(None)
     try:
         yield
     finally:
-        _taken.reset(token)
+        _taken.pop()
 
 
 def _keep(key: tuple[Any, ...], entry: Entry) -> None:

@@ -34,6 +34,7 @@ from overtone.rollout.steering import Steering, Step, memory, num_tokens
 from overtone.schedules import Choice, Patch, Planned, Schedule
 
 OnBlowUp = Literal["raise", "drop", "hold"]
+"""What happens to a sample that blows up, see `rollout`."""
 
 GROWTH = 1e15
 """A field that grows by more than this blows up, by what its sample starts from."""
