@@ -212,13 +212,18 @@ def change_share(fields: Tensor, scale: Tensor | None = None) -> Tensor:
     return (stats.change / stats.std)[:, 0]
 
 
-def typical_pace(shares: Tensor) -> Tensor:
+def typical_pace(shares: Tensor, own: Tensor | None = None) -> Tensor:
     """The pace of each field `(C,)`, by what many windows change by, `(N, C)`.
 
     The mean; and 0, unknown, where windows differ by more than `MAX_SPREAD`: a field that rests at
     first and rushes later has no pace of its own.
+
+    Args:
+        shares: of what fields are measured in.
+        own: of their own standard deviation, which tells whether they differ; by default the same.
+            By a scale, a window at rest seems slower than it is.
     """
-    spread = shares.log().std(dim=0, correction=0)
+    spread = (shares if own is None else own).log().std(dim=0, correction=0)
     return torch.where(spread <= MAX_SPREAD, shares.mean(dim=0), 0.0)
 
 

@@ -255,7 +255,10 @@ def _measure_typical(config: RunConfig, model: Model, data: Items) -> None:
     if scaled:
         model.scale.copy_(typical_scale(torch.cat([spread_of(x) for x in frames])))
     if paced:
-        model.pace.copy_(typical_pace(torch.cat([change_share(x, model.scale) for x in frames])))
+        own, measured = (
+            torch.cat([change_share(x, scale) for x in frames]) for scale in (None, model.scale)
+        )
+        model.pace.copy_(typical_pace(measured, own))
 
 
 def _changes(config: RunConfig, folder: Path | None) -> dict[str, Any]:
