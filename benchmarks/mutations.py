@@ -271,7 +271,7 @@ MUTATIONS = (
         ".square() / cells.shape[-1]", ".square() / (cells.shape[-1] - 1)", ("test_normalize.py",)),
     Mutation(
         "normalize: the spread of paces, not of their logarithm", PACKAGE / "normalize.py",
-        "spread = shares.log().std(", "spread = shares.std(", ("test_normalize.py",)),
+        "own).log().std(dim=0", "own).std(dim=0", ("test_normalize.py",)),
     Mutation(
         "normalize: the data's scale alone", PACKAGE / "normalize.py",
         "(awake * scale).sqrt()", "scale", ("test_normalize.py",)),
@@ -283,7 +283,7 @@ MUTATIONS = (
         "scale.to(std.dtype) / size.flatten(2)", "scale.to(std.dtype)", ("test_normalize.py",)),
     Mutation(
         "train: the pace is a share of the window's own spread", PACKAGE / "train/session.py",
-        "change_share(x, model.scale)", "change_share(x)", ("train/test_run.py",)),
+        "for scale in (None, model.scale)", "for scale in (None, None)", ("train/test_run.py",)),
     Mutation(
         "train: a model that learned without a scale gets one", PACKAGE / "train/session.py",
         "bool(model.pace.any()) or bool(model.scale.any())", "bool(model.scale.any())",

@@ -143,6 +143,14 @@ def test_what_rests_at_first_and_rushes_later_has_no_pace():
     assert typical_pace(shares).tolist() == pytest.approx([0.15, 0.0])
 
 
+def test_whether_a_field_has_a_pace_is_told_by_its_own_spread():
+    """Measured by a scale, a window at rest seems slower than it is."""
+    own = torch.tensor([[0.1, 0.001], [0.2, 0.2]])
+    by_scale = torch.tensor([[0.001, 0.1], [0.3, 0.3]])
+    assert typical_pace(by_scale, own).tolist() == pytest.approx([0.1505, 0.0])
+    assert typical_pace(by_scale).tolist() == pytest.approx([0.0, 0.2])
+
+
 def test_the_unit_is_the_pace_where_it_is_known():
     pace = torch.tensor([0.25, 0.0])
     stats = statistics(waves(1 / 12), pace=pace)
