@@ -282,13 +282,6 @@ MUTATIONS = (
         "normalize: a scale in units of the window", PACKAGE / "normalize.py",
         "scale.to(std.dtype) / size.flatten(2)", "scale.to(std.dtype)", ("test_normalize.py",)),
     Mutation(
-        "train: the pace is a share of the window's own spread", PACKAGE / "train/session.py",
-        "for scale in (None, model.scale)", "for scale in (None, None)", ("train/test_run.py",)),
-    Mutation(
-        "train: a model that learned without a scale gets one", PACKAGE / "train/session.py",
-        "bool(model.pace.any()) or bool(model.scale.any())", "bool(model.scale.any())",
-        ("train/test_fit.py",)),
-    Mutation(
         "metrics: the biased variance", PACKAGE / "metrics/pointwise.py",
         "field.var(dim=space),", "field.var(dim=space, correction=0),",
         ("metrics/test_pointwise.py",)),
