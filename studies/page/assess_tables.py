@@ -129,8 +129,13 @@ def render(kind: str, names: Sequence[str], folder: Path) -> str:
     return KINDS[kind](chosen)
 
 
-def picture(folder: Path, what: str = "mixed") -> Figure:
-    """A rollout of each system with its band and the true error in it, and the patches below."""
+def picture(folder: Path, what: str = "test") -> Figure:
+    """A rollout of each system with its band and the true error, and the patches below.
+
+    Args:
+        folder: of the results.
+        what: the set of flows; of its rollouts, the one whose patch changes most often is drawn.
+    """
     content = read(folder)
     if content is None:
         raise NothingToDraw(f"there is no {FILE}; run `{COMMAND} SYSTEM`")

@@ -86,7 +86,7 @@ def test_an_error_that_is_good_enough_is_bought_as_cheaply_as_possible(linear, s
     target = 1.001 * model.errors([4] * STEPS)
     made = plan(model, still, steps=STEPS, error=target)
     cheapest = min(
-        sum(map(TOKENS.get, sequence))
+        sum(map(TOKENS.get, sequence))  # pyright: ignore[reportCallIssue]
         for sequence in itertools.product(TOKENS, repeat=STEPS)
         if model.errors(sequence) <= target
     )

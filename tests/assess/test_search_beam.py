@@ -33,7 +33,7 @@ def test_the_best_sequence_of_all(propagation, budget, linear, still):
     best = min(
         model.errors(sequence)
         for sequence in itertools.product(TOKENS, repeat=5)
-        if sum(map(TOKENS.get, sequence)) <= budget
+        if sum(map(TOKENS.get, sequence)) <= budget  # pyright: ignore[reportCallIssue]
     )
     assert min(errors) == pytest.approx(best)
     assert errors[0] == min(errors)  # the best comes first

@@ -42,7 +42,7 @@ def address():
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     ) as process:
         try:
-            for line in process.stdout:
+            for line in process.stdout:  # pyright: ignore[reportOptionalIterable]
                 if found := re.search(r"http://\S+", line):
                     break
             else:

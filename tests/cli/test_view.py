@@ -136,7 +136,7 @@ def test_it_serves_and_ends_cleanly_with_ctrl_c(overtone, world, cache):
         env=os.environ | {"PYTHONPATH": str(Path(ot.__file__).parents[1])},
     ) as process:  # fmt: skip
         try:
-            first = next((line for line in process.stdout if "http" in line), "")
+            first = next((line for line in process.stdout if "http" in line), "")  # pyright: ignore[reportOptionalIterable]
             assert re.search(r"http://127\.0\.0\.1:\d+/  \(Ctrl-C ends it\)", first), first
             assert "token" not in first
             time.sleep(0.2)

@@ -14,7 +14,7 @@ def small_model():
     numbers = {"width": 8, "heads": 2, "blocks": 1, "mlp_dim": 16, "stage_dim": 8}
     model = ot.build(patches=(4, 8), domain=domain, context=3, layer_scale=1.0, **numbers)
     with torch.no_grad():
-        model.tokenizer.decoders[-1].weight.mul_(10)
+        model.tokenizer.decoders[-1].weight.mul_(10)  # pyright: ignore[reportCallIssue]
     return model
 
 

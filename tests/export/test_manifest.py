@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_keys_are_those_that_are_documented(exported):
     content = json.loads((exported / "manifest.json").read_text())
-    rows = re.findall(r"^\| (`.*?`) \|", manifest.__doc__, flags=re.M)
+    rows = re.findall(r"^\| (`.*?`) \|", manifest.__doc__, flags=re.M)  # pyright: ignore[reportCallIssue]
     documented = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert {*content} == documented
 

@@ -53,7 +53,7 @@ def test_the_spectrum_adds_up_to_the_error(make_domain):
         power = spectrum(frame, truth, 1, axis, domain)
         assert len(power) == n // 2 + 1
         square = normalised(frame, truth, domain)[1].square().mean().item()
-        assert sum(power) == pytest.approx(square, rel=1e-3)
+        assert sum(power) == pytest.approx(square, rel=1e-3)  # pyright: ignore[reportCallIssue]
         own = axis_spectrum(normalised(frame, truth, domain)[1], axis, ndim=2).power
         assert power == pytest.approx(own.tolist(), rel=1e-3)
 

@@ -317,8 +317,7 @@ class Rollout(Iterator[Tensor]):
             before: the samples that were left before the step.
             step: how it was made, where it was compared with something.
         """
-        alive = self.alive.tolist()
-        held = [place for place, row in enumerate(self._left) if alive[row]]
+        held = [place for place, row in enumerate(self._left) if bool(self.alive[row])]
         rows = [self._left[place] for place in held]
         frame = frame[held]
         if self._second is not None:
@@ -355,7 +354,7 @@ class Rollout(Iterator[Tensor]):
         alive[self.alive] = good
         self.alive = alive
         self._limits = self._limits[good]
-        self._left = [row for row, fine in zip(self._left, good.tolist(), strict=True) if fine]
+        self._left = [row for place, row in enumerate(self._left) if bool(good[place])]
         self._window = Window(self._window.fields[good], self._window.domain)
         return frame[good]
 

@@ -28,7 +28,7 @@ def test_markers_are_those_of_the_dial(make_model, make_bare, make_results):
     lines = [line for line in axes.get_lines() if line.get_linewidth() > 1]
     points = rollout_dial(results).axes[-1].containers
     markers = {point.lines[0].get_marker() for point in points}
-    assert {line.get_marker() for line in lines} == markers
+    assert {line.get_marker() for line in lines} == markers  # pyright: ignore[reportUnhashable]
     assert len(markers) == 3
 
 
