@@ -35,7 +35,8 @@ def test_the_page_of_results_fits_the_studies(tmp_path, make_planned, make_plans
         kept = {c.name: thinned(make_planned(study, c), c.curves) for c in study.comparisons}
         Archive(kept, plans=make_plans(study, kept)).save(tmp_path / f"{study.name}.json")
     page = render_page((ROOT / "docs" / "results.md").read_text(), tmp_path)
-    assert page.waiting == ()
+    # Estimates are no study with comparisons: `python -m studies assess` writes a file of its own.
+    assert [b for b in page.waiting if not b.kind.startswith("assess-")] == []
     for line in page.text.splitlines():
         assert line.count(" | ") < MAX_COLUMNS, line
 
