@@ -19,7 +19,7 @@ Draw = Callable[[Path, Glimpse | None, bool], object]
 """Draws the run of a folder, with the frames of its last validation; whether it goes on."""
 
 SHARE = 0.02
-"""Of the time of a run that goes into drawing, at most."""
+"""Largest share of a run's time that goes into drawing."""
 
 
 def draw_page(folder: Path, glimpse: Glimpse | None, running: bool) -> None:
