@@ -155,24 +155,25 @@ def _radiative_layer() -> Study:
     return Study(name, about, own, (comparison,))
 
 
-def _supernova() -> Study:
-    """One that was not run again since recipes fold time."""
-    name = "supernova-explosion-mini"
-    own = models(name, ("csm", *FIXED), **{**ATTENDING, "train__updates_per_patch": 300})
-    comparison = Comparison(name, names(own), ("8", *TELLING), start=8)
-    about = "one flexible model against three fixed ones, on supernova-explosion, frames attending"
+def _further(system: str, start: int) -> Study:
+    """Without shifts at patch 8, and without the families of schedules."""
+    name = f"{system}-mini"
+    own = models(name, ("csm", *FIXED))
+    comparison = Comparison(name, names(own), ("8", *TELLING), start=start)
+    about = f"one flexible model against three fixed ones, on {system}"
     return Study(name, about, own, (comparison,))
 
 
-def _seeds() -> Study:
-    """Those of the main study, and two further seeds of each."""
-    own = models(SHEAR, KINDS)
+def _seeds(recipe_name: str, kinds: Iterable[str], start: int) -> Study:
+    """The main study's models of a system, and two further seeds of each."""
+    kinds = tuple(kinds)
+    own = models(recipe_name, kinds)
     for seed in (1, 2):
-        own += models(SHEAR, KINDS, suffix=f"-seed{seed}", train__seed=seed)
-    name = f"{SHEAR}-seeds"
-    schedules = ("8", "8+shift", *TELLING)
-    comparison = Comparison(name, names(own), schedules, start=START, curves=("vrmse",))
-    return Study(name, "the main study's models with three seeds", own, (comparison,))
+        own += models(recipe_name, kinds, suffix=f"-seed{seed}", train__seed=seed)
+    name = f"{recipe_name}-seeds"
+    comparison = Comparison(name, names(own), MAIN, start=start, curves=("vrmse",))
+    about = f"models of {recipe_name.removesuffix('-mini')} with three seeds"
+    return Study(name, about, own, (comparison,))
 
 
 def _seams() -> Study:
@@ -314,14 +315,18 @@ STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
         _shear_flow(),
-        _seeds(),
+        _seeds(SHEAR, KINDS, START),
+        _seeds("rayleigh-benard-mini", ("csm", *FIXED), 12),
+        _seeds("turbulent-radiative-layer-2d-mini", ("csm", *FIXED), 12),
         _seams(),
         _rayleigh_benard(),
         _paper_grid(),
         _long(),
         _plan(),
         _radiative_layer(),
-        _supernova(),
+        _further("supernova-explosion", 4),
+        _further("active-matter", 12),
+        _further("turbulence-gravity-cooling", 0),
         *(rivals(system, minutes) for system in SYSTEMS for minutes in BUDGETS),
         *(tried(recipe) for recipe in STARTS),
         *(scales(recipe) for recipe in STARTS),

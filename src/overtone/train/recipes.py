@@ -83,7 +83,7 @@ MINIATURES = {
         trajectories=40,
         updates_per_patch=1000,
     ),
-    "active-matter": Miniature("active_matter", (64, 64), steps=81),
+    "active-matter": Miniature("active_matter", (64, 64), steps=81, updates_per_patch=1000),
     "turbulent-radiative-layer-2d": Miniature(
         "turbulent_radiative_layer_2D", steps=101, updates_per_patch=1000
     ),
