@@ -26,10 +26,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from overtone.train.config import change
 from overtone.train.journal import read_journal
 from overtone.train.recipes import recipe
 from overtone.train.run import train
+from overtone.train.settings import change
 from overtone.version import machine
 
 RECIPE = "shear-flow-mini"

@@ -24,10 +24,11 @@ from overtone.files import fingerprint
 from overtone.guard.folders import claim
 from overtone.models.storage import KIND, find_model, load_model, save_calibration
 from overtone.rollout.calibrate import calibrate
-from overtone.train.config import GenerateConfig, RunConfig, load_config
+from overtone.train.config import GenerateConfig, RunConfig
 from overtone.train.journal import METRICS
 from overtone.train.recipes import recipe
 from overtone.train.run import data_folder
+from overtone.train.settings import load_config
 from studies.card import card
 from studies.catalogue import FIXED
 

@@ -32,9 +32,10 @@ from overtone.files import replacing
 from overtone.models.storage import PACKAGED
 from overtone.progress import Terminal, bars, one_bar
 from overtone.schedules import parse_schedule
-from overtone.train.config import RunConfig, change, load_config
+from overtone.train.config import RunConfig
 from overtone.train.journal import METRICS, SUMMARY, read_journal
 from overtone.train.run import data_folder
+from overtone.train.settings import change, load_config
 from overtone.version import machine
 from studies.archive import Archive, thinned
 from studies.jobs import Job, run_jobs

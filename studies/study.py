@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from overtone.train.config import RunConfig, change
+from overtone.train.config import RunConfig
 from overtone.train.recipes import recipe
+from overtone.train.settings import change
 
 QUICK_TRAINING = {
     "data.generate.trajectories": 8,

@@ -17,10 +17,10 @@ from overtone.evaluate.results import Results
 from overtone.guard.folders import MARKER
 from overtone.models import storage
 from overtone.report import html
-from overtone.train.config import change
 from overtone.train.parallel import Ranks
 from overtone.train.recipes import recipe
 from overtone.train.run import data_folder
+from overtone.train.settings import change
 
 SMALL = {
     "data.generate.grid": [32, 32],

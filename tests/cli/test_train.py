@@ -7,9 +7,9 @@ import shlex
 import pytest
 
 from overtone.solvers.datasets import build_system, generate
-from overtone.train.config import load_config
 from overtone.train.journal import read_journal
 from overtone.train.recipes import recipe
+from overtone.train.settings import load_config
 
 
 def test_the_recipes_are_listed_and_shown(overtone):

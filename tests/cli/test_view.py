@@ -17,8 +17,8 @@ pytest.importorskip("starlette")
 import overtone as ot
 from overtone.cli import demo, view
 from overtone.evaluate import Candidate
-from overtone.train.config import change
 from overtone.train.recipes import recipe
+from overtone.train.settings import change
 from overtone.viewer.server import listen
 
 SMALL = {

@@ -4,7 +4,7 @@ from overtone.errors import ConfigError
 from overtone.evaluate.candidates import used_patches
 from overtone.models.storage import pretrained_names
 from overtone.schedules import parse_schedule
-from overtone.train.config import change
+from overtone.train.settings import change
 from studies.catalogue import FIXED, STUDIES, find_study
 
 ALL = [training for study in STUDIES.values() for training in study.trainings]

@@ -7,9 +7,9 @@ from rich.console import Console
 import overtone as ot
 from overtone.errors import OvertoneError
 from overtone.evaluate import evaluate, load_candidate
-from overtone.train.config import change
 from overtone.train.recipes import recipe
 from overtone.train.run import data_folder, train
+from overtone.train.settings import change
 from studies import package as package_module
 from studies.package import MANTISSA, package, proof_data, prove, short
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from overtone.solvers.datasets import build_system, generate
-from overtone.train.config import change
 from overtone.train.recipes import recipe
+from overtone.train.settings import change
 
 SMALL = {
     "data.workers": 0,

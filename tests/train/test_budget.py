@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overtone.train.budget import Budget
-from overtone.train.config import MOST, change
+from overtone.train.config import MOST
 from overtone.train.recipes import recipe
+from overtone.train.settings import change
 from overtone.train.state import RunProgress
 
 

@@ -23,8 +23,8 @@ def rows(card):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, waves):
     """A finished run, its configuration, and the cards of its best and last model."""
-    from overtone.train.config import change
     from overtone.train.recipes import recipe
+    from overtone.train.settings import change
     from tests.train.conftest import SMALL
 
     folder = tmp_path_factory.mktemp("card") / "my run"

@@ -17,10 +17,10 @@ import overtone as ot
 from overtone.data import ArrayWindows, WellFolder
 from overtone.errors import ConfigError, DataError, DomainError, OvertoneError
 from overtone.models.cvit import build_cvit
-from overtone.train.config import change, load_config
 from overtone.train.fit import fit
 from overtone.train.recipes import for_data
 from overtone.train.run import make_model, train
+from overtone.train.settings import change, load_config
 from overtone.train.validate import Validation, Validator
 
 QUIET = Console(file=io.StringIO())

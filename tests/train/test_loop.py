@@ -15,7 +15,7 @@ from torch import nn
 import overtone as ot
 from overtone.models.flops import call_flops
 from overtone.models.storage import load_folder
-from overtone.train.config import OptimizerConfig, TrainConfig, change
+from overtone.train.config import OptimizerConfig, TrainConfig
 from overtone.train.console import Display
 from overtone.train.journal import describe, read_journal
 from overtone.train.loop import Parts, Trainer, _clocks, update_flops
@@ -23,6 +23,7 @@ from overtone.train.objective import choices, losses
 from overtone.train.parallel import Ranks
 from overtone.train.recipes import recipe
 from overtone.train.run import make_model, read, train
+from overtone.train.settings import change
 from overtone.train.state import learning_rate, make_optimizer
 from overtone.train.validate import Validation, Validator
 

@@ -6,10 +6,10 @@ import torch
 import overtone as ot
 from overtone.baselines import BASELINES
 from overtone.models.cvit.architecture import SIZES as CVIT_SIZES
-from overtone.train.config import change
 from overtone.train.paper import CVIT_EPOCHS, DATASETS, RECIPES, RIVALS, SIZES
 from overtone.train.recipes import recipe
 from overtone.train.run import make_model
+from overtone.train.settings import change
 
 EMULATORS = [f"{dataset}-{size}" for dataset in DATASETS for size in SIZES]
 GRIDS = {"shear-flow": (128, 256), "rayleigh-benard": (512, 128), "active-matter": (256, 256),

@@ -27,9 +27,9 @@ from overtone.errors import (
     TrainingStopped,
 )
 from overtone.normalize import change_share, typical_pace
-from overtone.train.config import change, parse_pairs
 from overtone.train.journal import read_journal
 from overtone.train.run import make_model, read, train
+from overtone.train.settings import change, parse_pairs
 
 QUIET = Console(file=io.StringIO())
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 import overtone as ot
 from overtone.domain import Domain
 from overtone.errors import ConfigError
-from overtone.train.config import DataConfig, change
+from overtone.train.config import DataConfig
 from overtone.train.recipes import for_data, recipe
 from overtone.train.run import make_model, read
+from overtone.train.settings import change
 from overtone.train.suit import Facts, explain, suit, suit_model, suitable_patches, survey_folder
 
 

@@ -29,9 +29,10 @@ from overtone.progress import Terminal
 from overtone.report import overview
 from overtone.report.html import PAGE
 from overtone.report.style import save_as
-from overtone.train.config import DataConfig, change
+from overtone.train.config import DataConfig
 from overtone.train.recipes import DEVELOPED, recipe
 from overtone.train.run import data_folder
+from overtone.train.settings import change
 from overtone.viewer.record import write_view
 from overtone.viewer.stage import Stage
 

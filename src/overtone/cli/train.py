@@ -52,8 +52,8 @@ def train(
     ] = False,
 ) -> None:
     """Train a model by a recipe; Ctrl-C saves, --resume goes on."""
-    from overtone.train.config import parse_pairs, read_file
     from overtone.train.recipes import MINE, RECIPES
+    from overtone.train.settings import parse_pairs, read_file
 
     if recipe == "list":
         typer.echo("\n".join([*RECIPES, MINE]))
@@ -95,9 +95,9 @@ def _resolve(
         earlier: folder of a run that goes on, if there is one.
         aside: explain it on the stream of errors, since the output is to be a file of settings.
     """
-    from overtone.train.config import change, load_config
     from overtone.train.recipes import MINE, for_data
     from overtone.train.recipes import recipe as find
+    from overtone.train.settings import change, load_config
     from overtone.train.suit import MINUTES, explain, survey_folder
 
     if recipe != MINE:

@@ -16,7 +16,7 @@ import numpy as np
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from overtone.data.well import Item
+from overtone.data.batches import Item
 from overtone.domain import Domain, Window
 from overtone.errors import DataError
 

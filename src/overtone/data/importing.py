@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from overtone.data.header import Header
 from overtone.data.layout import DEFAULTS
 from overtone.data.location import DATASET, SPLITS, STATS, split_counts
 from overtone.data.stats import write_stats
-from overtone.data.writer import Header, Storage, WellWriter, writing
+from overtone.data.writer import Storage, WellWriter, writing
 from overtone.errors import DataError
 from overtone.files import put_in_place, remove_folder, remove_leftovers, restore_folder
 from overtone.guard.folders import contents, mark, require_ours, succeed

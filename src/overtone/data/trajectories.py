@@ -23,8 +23,8 @@ from overtone.data.importing import blocks, write_folder
 from overtone.data.layout import FieldSpec
 from overtone.data.source import Source, understand
 from overtone.data.variables import Arrays
-from overtone.data.well import SAME
 from overtone.data.writer import Storage
+from overtone.domain import SAME
 from overtone.errors import DataError
 from overtone.guard.names import shown
 from overtone.progress import Tick

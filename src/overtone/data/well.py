@@ -16,32 +16,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, default_collate
+from torch.utils.data import Dataset
 
+from overtone.data.batches import Item, joined
 from overtone.data.handles import Handles
 from overtone.data.layout import FieldSpec, Layout
 from overtone.data.location import find_files, find_stats
 from overtone.data.stats import load_stats
-from overtone.domain import SAME, Domain, Window, per_axis
+from overtone.domain import Domain, Window, per_axis
 from overtone.errors import DataError, suggest
 from overtone.guard.limits import require_memory
-
-Item = tuple[Window, Tensor]
-"""A window `(T, C, *space)` and its target `(horizon, C, *space)`."""
-
-
-class Items(Protocol):
-    """Any map-style dataset of windows and targets, ours or another's."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> Item: ...
-
 
 SAMPLED_CELLS = 2**20
 """Cells of a frame that a fingerprint reads, shared by the files of a split."""
@@ -126,7 +115,7 @@ class WellFolder(Dataset[Item]):
         self._specs, self._picked, channels = _select(self.layouts[0], fields, self.path)
         self._coarsen = _blocks(coarsen, self.layouts[0].shape)
         self._domains = [self._domain(layout, channels) for layout in self.layouts]
-        self._joined = _joined(self._domains)
+        self._joined = joined(self._domains)
         self._runs = self._choose(trajectories)
         self._offsets = list(accumulate(map(self._num_windows, self._runs), initial=0))
         self._require_memory()
@@ -376,64 +365,6 @@ class WellFolder(Dataset[Item]):
             f"one item of '{self.path}', {frames} frames of {channels} channels on {layout.shape},",
             "ask for fewer frames or fields",
         )
-
-
-def collate(items: Sequence[Item]) -> Item:
-    """Make a batch: window `(B, T, C, *space)` and target `(B, horizon, C, *space)`.
-
-    All windows must live on the same domain, up to rounding of extent and dt.
-    """
-    return _batch(items, mixed=False)
-
-
-def collate_mixed(items: Sequence[Item]) -> Item:
-    """As `collate`, of windows that may differ in dt and extent.
-
-    For models, which count in frames and cells. The batch has the first one's dt and extent, and
-    its `dt_range` is that of all; derivatives in physical units can't be taken of it.
-    """
-    return _batch(items, mixed=True)
-
-
-def _batch(items: Sequence[Item], *, mixed: bool) -> Item:
-    windows, targets = zip(*items, strict=True)
-    domain = windows[0].domain
-    for window in windows:
-        if window.domain is not domain:
-            _require_same_domain(window.domain, domain, mixed=mixed)
-    domain = _joined([window.domain for window in windows]) if mixed else domain
-    if len({target.shape for target in targets}) > 1:
-        raise DataError(
-            f"targets have {sorted({len(target) for target in targets})} frames; trajectories of "
-            "different length can't be in one batch. Use batches of one"
-        )
-    return Window(default_collate([w.fields for w in windows]), domain), default_collate([*targets])
-
-
-def _joined(domains: Sequence[Domain]) -> Domain:
-    """The first of some domains, with a range of dt that covers all."""
-    first = domains[0]
-    shortest = min(domain.dt_range[0] for domain in domains)
-    longest = max(domain.dt_range[1] for domain in domains)
-    if first.steps_by(shortest) and first.steps_by(longest):
-        return first  # they differ by rounding at the most
-    return Domain(
-        first.shape, first.extent, first.boundaries, first.fields, first.dt, (shortest, longest)
-    )
-
-
-def _require_same_domain(given: Domain, expected: Domain, *, mixed: bool) -> None:
-    for what in ("shape", "fields", "boundaries"):
-        if getattr(given, what) != getattr(expected, what):
-            raise DataError(f"a batch can't hold both {expected} and {given}; batch them apart")
-    for what in () if mixed else ("dt", "extent"):
-        own, first = getattr(given, what), getattr(expected, what)
-        if not np.allclose(own, first, rtol=SAME, atol=0):
-            raise DataError(
-                f"a batch has windows whose {what} is {own}; that of the first is {first}, and a "
-                f"batch has one {what} for all of them. Use one {what} at a time, or "
-                "collate_mixed, for a model that counts in frames and cells"
-            )
 
 
 def _select(

@@ -18,7 +18,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,11 +27,18 @@ import h5py
 import numpy as np
 from torch import Tensor
 
-from overtone.data.layout import GROUPS, ROOT_ATTRIBUTES, FieldSpec
-from overtone.domain import BoundarySpec, Domain, Sides
+from overtone.data.header import (
+    Header,
+    describe_field,
+    require_name,
+    write_dimension,
+    write_field_names,
+    write_header,
+    write_scalars,
+)
+from overtone.data.layout import GROUPS, FieldSpec
 from overtone.errors import DataError
 from overtone.files import replacing
-from overtone.guard.names import shown
 
 CHUNK_BYTES = 256_000
 """Several frames share a chunk up to this size; a larger frame is a chunk of its own."""
@@ -39,65 +46,6 @@ CHUNK_FRAMES = 8
 """Most frames of a chunk: the last chunk of a trajectory takes its full space."""
 RESERVE = 4_000_000
 """Bytes set aside for what HDF5 adds to the values."""
-TEXT = h5py.string_dtype()
-RESERVED = {*ROOT_ATTRIBUTES, "simulation_parameters"}
-
-
-@dataclass(frozen=True)
-class Header:
-    """What a file says about itself, apart from its fields.
-
-    Args:
-        name: of the dataset, e.g. `"shear_flow"`.
-        shape: cells along each axis.
-        extent: physical length of each axis.
-        boundaries: as for `Domain`.
-        dt: time between frames.
-        axes: names of the axes; x, y, z by default.
-        coordinates: positions of the cells along each axis; centres that begin at 0 by default.
-        parameters: physical parameters, which also become constant scalars as in The Well.
-        attributes: further attributes of the file.
-        grid_type: as The Well names it.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    extent: tuple[float, ...]
-    boundaries: BoundarySpec
-    dt: float = 1.0
-    axes: tuple[str, ...] = ()
-    coordinates: tuple[Sequence[float], ...] = ()
-    parameters: Mapping[str, float] = field(default_factory=dict)
-    attributes: Mapping[str, str] = field(default_factory=dict)
-    grid_type: str = "cartesian"
-
-    def __post_init__(self) -> None:
-        ndim = len(Domain(self.shape, self.extent, self.boundaries, ("any",), self.dt).shape)
-        axes = tuple(self.axes) or ("x", "y", "z")[:ndim]
-        if len(axes) != ndim or len(set(axes)) != ndim or "time" in axes:
-            raise DataError(f"axes are {axes}; expected {ndim} different names, none 'time'")
-        given = tuple(self.coordinates) or tuple(
-            (np.arange(n) + 0.5) * length / n
-            for n, length in zip(self.shape, self.extent, strict=True)
-        )
-        if tuple(len(x) for x in given) != tuple(self.shape):
-            raise DataError(
-                f"coordinates have {tuple(len(x) for x in given)} points; the grid has {self.shape}"
-            )
-        for text in (self.name, self.grid_type):
-            if not text or shown(text) != text:
-                raise DataError(f"'{shown(text)}' can't be the name of a dataset or of its grid")
-        for name in (*axes, *self.parameters, *self.attributes):
-            _require_name(name, "an axis or a parameter")
-        if taken := RESERVED & {*self.parameters, *self.attributes}:
-            raise DataError(f"{sorted(taken)} can't be names of parameters; the layout uses them")
-        object.__setattr__(self, "axes", axes)
-        object.__setattr__(self, "coordinates", tuple(tuple(map(float, x)) for x in given))
-
-    @property
-    def sides(self) -> tuple[Sides, ...]:
-        """Lower and upper side of each axis."""
-        return Domain(self.shape, self.extent, self.boundaries, ("any",), self.dt).boundaries
 
 
 @dataclass(frozen=True)
@@ -227,11 +175,11 @@ class WellWriter:
     def __enter__(self) -> WellWriter:
         with ExitStack() as stack:
             self._file = stack.enter_context(_new_file(self.path))
-            _write_header(self._file, self.header, self.num_trajectories)
+            write_header(self._file, self.header, self.num_trajectories)
             scalars = {**self.header.parameters, **self._scalars}
-            _write_scalars(self._file, scalars, self.num_trajectories, None)
+            write_scalars(self._file, scalars, self.num_trajectories, None)
             self._datasets = [self._create(spec) for spec in self.fields]
-            _write_field_names(self._file, self.fields)
+            write_field_names(self._file, self.fields)
             self._stack = stack.pop_all()
         return self
 
@@ -270,7 +218,7 @@ class WellWriter:
             shuffle=self.storage.compression is not None,
             fletcher32=self.storage.fletcher32,
         )
-        _describe_field(dataset, spec, len(self.header.shape))
+        describe_field(dataset, spec, len(self.header.shape))
         return dataset
 
     def _flush(self) -> None:
@@ -297,7 +245,7 @@ class WellWriter:
         if not self.num_frames:
             raise DataError(f"no frame was appended to '{self.path}'; it is not written")
         times = np.arange(self.num_frames) * self.header.dt
-        _write_dimension(self._file, "time", times, time_varying=True)
+        write_dimension(self._file, "time", times, time_varying=True)
 
 
 def write_well(
@@ -332,10 +280,10 @@ def write_well(
             )
     with _new_file(path) as file:
         _reserve(file, path, sum(values.nbytes for values in arrays.values()))
-        _write_header(file, header, num)
-        _write_scalars(file, {**header.parameters, **(scalars or {})}, num, steps)
+        write_header(file, header, num)
+        write_scalars(file, {**header.parameters, **(scalars or {})}, num, steps)
         times = np.arange(steps) * header.dt
-        _write_dimension(file, "time", times, time_varying=True)
+        write_dimension(file, "time", times, time_varying=True)
         for spec, values in arrays.items():
             dataset = file.create_dataset(
                 f"{spec.group}/{spec.name}",
@@ -345,8 +293,8 @@ def write_well(
                 shuffle=storage.compression is not None,
                 fletcher32=storage.fletcher32,
             )
-            _describe_field(dataset, spec, len(header.shape))
-        _write_field_names(file, specs)
+            describe_field(dataset, spec, len(header.shape))
+        write_field_names(file, specs)
     return path
 
 
@@ -375,16 +323,7 @@ def _require_fields(specs: tuple[FieldSpec, ...]) -> None:
             "scalars (order 0) first, then vectors (1), then tensors (2)"
         )
     for name in names:
-        _require_name(name, "a field")
-
-
-def _require_name(name: str, what: str) -> None:
-    """HDF5 would take a slash for a group, and others would print what they can't."""
-    if not name or "/" in name or name.startswith(".") or shown(name) != name:
-        raise DataError(
-            f"'{shown(name)}' can't be the name of {what}; expected printable characters, no '/', "
-            "and no '.' at the beginning"
-        )
+        require_name(name, "a field")
 
 
 def _sizes(arrays: Mapping[FieldSpec, np.ndarray]) -> tuple[int, int]:
@@ -405,73 +344,3 @@ def _chunks(spec: FieldSpec, shape: tuple[int, ...], storage: Storage) -> tuple[
         return (*lead, *tail) or None
     frames = storage.frames(math.prod(tail) * np.dtype(storage.dtype).itemsize)
     return (*lead, max(1, min(frames, shape[len(lead)])), *tail)
-
-
-def _texts(names: Sequence[str]) -> np.ndarray:
-    return np.array(list(names), dtype=TEXT)
-
-
-def _write_header(file: h5py.File, header: Header, num_trajectories: int) -> None:
-    file.attrs["dataset_name"] = header.name
-    file.attrs["grid_type"] = header.grid_type
-    file.attrs["n_spatial_dims"] = len(header.shape)
-    file.attrs["n_trajectories"] = num_trajectories
-    file.attrs["simulation_parameters"] = _texts(list(header.parameters))
-    for name, value in {**header.parameters, **header.attributes}.items():
-        file.attrs[name] = value
-    dimensions = file.create_group("dimensions")
-    dimensions.attrs["spatial_dims"] = _texts(header.axes)
-    for axis, x in zip(header.axes, header.coordinates, strict=True):
-        _write_dimension(file, axis, np.asarray(x), time_varying=False)
-    conditions = file.create_group("boundary_conditions")
-    for axis, n, sides in zip(header.axes, header.shape, header.sides, strict=True):
-        for kind in dict.fromkeys(sides):
-            group = conditions.create_group(f"{axis}_{kind}")
-            group.attrs["associated_dims"] = _texts([axis])
-            group.attrs["associated_fields"] = _texts([])
-            group.attrs["bc_type"] = kind.upper()
-            group.attrs["sample_varying"] = False
-            group.attrs["time_varying"] = False
-            mask = np.zeros(n, dtype=bool)
-            mask[0], mask[-1] = mask[0] or sides[0] is kind, mask[-1] or sides[1] is kind
-            group.create_dataset("mask", data=mask)
-    for name in GROUPS:
-        file.create_group(name)
-
-
-def _write_dimension(file: h5py.File, name: str, x: np.ndarray, *, time_varying: bool) -> None:
-    dataset = file.create_dataset(f"dimensions/{name}", data=x.astype(np.float32))
-    dataset.attrs["sample_varying"] = False
-    dataset.attrs["time_varying"] = time_varying
-
-
-def _write_scalars(
-    file: h5py.File, scalars: Mapping[str, Any], num_trajectories: int, steps: int | None
-) -> None:
-    for name in scalars:
-        _require_name(name, "a scalar")
-    group = file.create_group("scalars")
-    group.attrs["field_names"] = _texts(list(scalars))
-    for name, value in scalars.items():
-        values = np.asarray(value, dtype=np.float32)
-        allowed = [(), (num_trajectories,)] + ([(num_trajectories, steps)] if steps else [])
-        if values.shape not in allowed:
-            raise DataError(f"scalar '{name}' has shape {values.shape}; expected one of {allowed}")
-        dataset = group.create_dataset(name, data=values)
-        dataset.attrs["sample_varying"] = values.ndim > 0
-        dataset.attrs["time_varying"] = values.ndim > 1
-
-
-def _describe_field(dataset: h5py.Dataset, spec: FieldSpec, ndim: int) -> None:
-    dataset.attrs["dim_varying"] = np.array(spec.varies(ndim), dtype=bool)
-    dataset.attrs["sample_varying"] = spec.sample_varying
-    dataset.attrs["time_varying"] = spec.time_varying
-    if spec.order == 2:
-        dataset.attrs["symmetric"] = False
-        dataset.attrs["antisymmetric"] = False
-
-
-def _write_field_names(file: h5py.File, specs: Sequence[FieldSpec]) -> None:
-    for order, group in enumerate(GROUPS):
-        names = [spec.name for spec in specs if spec.order == order]
-        file[group].attrs["field_names"] = _texts(names)

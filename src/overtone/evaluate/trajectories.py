@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from overtone.data.header import Header
 from overtone.data.layout import FieldSpec, Layout
 from overtone.data.location import Location
 from overtone.data.well import WellFolder
-from overtone.data.writer import Header
 from overtone.domain import Domain, Window
 from overtone.errors import DataError
 

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from overtone.data.header import Header
 from overtone.data.layout import FieldSpec
 from overtone.data.location import DATASET, SPLITS, STATS, Location, split_counts
 from overtone.data.stats import write_stats
-from overtone.data.writer import Header, Storage, WellWriter
+from overtone.data.writer import Storage, WellWriter
 from overtone.errors import DataError, OvertoneError, suggest
 from overtone.files import is_scratch, remove_leftovers
 from overtone.guard.folders import claim, contents, inside, is_ours, require_same

@@ -24,12 +24,13 @@ from overtone.errors import ConfigError, DataError, OvertoneError
 from overtone.models.base import Model
 from overtone.models.storage import load_folder
 from overtone.progress import Terminal
-from overtone.train.config import DataConfig, ModelConfig, RunConfig, change
+from overtone.train.config import DataConfig, ModelConfig, RunConfig
 from overtone.train.journal import METRICS, History, read_journal
 from overtone.train.loop import Callback, Parts
 from overtone.train.parallel import Ranks, ranks
 from overtone.train.run import use_threads
 from overtone.train.session import Way, assemble, conduct
+from overtone.train.settings import change
 from overtone.train.suit import KEPT, MINUTES, UNROLL, Facts, suit_model, survey
 
 Source = str | Path | WellFolder | Trajectories | ArrayWindows | Arrays | Items

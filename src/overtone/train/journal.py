@@ -25,8 +25,9 @@ from typing import Any
 from overtone.errors import ConfigError
 from overtone.files import replacing
 from overtone.train.budget import Budget
-from overtone.train.config import LogConfig, RunConfig, load_config
+from overtone.train.config import LogConfig, RunConfig
 from overtone.train.console import duration
+from overtone.train.settings import load_config
 
 Record = Mapping[str, Any]
 """Plain data by name."""

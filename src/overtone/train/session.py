@@ -31,7 +31,7 @@ from overtone.schedules import Cycle, Shifted
 from overtone.train import follow
 from overtone.train.budget import Budget
 from overtone.train.checkpoint import Checkpoints
-from overtone.train.config import RunConfig, load_config
+from overtone.train.config import RunConfig
 from overtone.train.console import Display, duration
 from overtone.train.draws import Share
 from overtone.train.folder import RunFolder, run_folder
@@ -39,6 +39,7 @@ from overtone.train.journal import SUMMARY, History, Journal, plain, require_log
 from overtone.train.loop import Callback, Parts, Trainer, update_flops
 from overtone.train.parallel import Ranks
 from overtone.train.resume import find_checkpoint, flat, other_data, require_same
+from overtone.train.settings import load_config
 from overtone.train.validate import Validator, evenly_spaced
 from overtone.version import machine
 
