@@ -113,12 +113,13 @@ MUTATIONS = (
         'def pi_resize(\n    weight: Tensor, size: int | Sequence[int], *, mode: str = "bilinear"',
         ("ops/test_resize.py",)),
     Mutation(
-        "schedules: stratified shifts alike on all axes", PACKAGE / "schedules.py",
+        "schedules: stratified shifts alike on all axes", PACKAGE / "schedules" / "kinds.py",
         "_permutation(size, self.seed, axis, use // size)",
-        "_permutation(size, self.seed, 0, use // size)", ("test_schedules.py",)),
+        "_permutation(size, self.seed, 0, use // size)", ("schedules/test_kinds.py",)),
     Mutation(
-        "schedules: random shifts alike on all axes", PACKAGE / "schedules.py",
-        '"shift", self.seed, step, axis)', '"shift", self.seed, step)', ("test_schedules.py",)),
+        "schedules: random shifts alike on all axes", PACKAGE / "schedules" / "kinds.py",
+        '"shift", self.seed, step, axis)', '"shift", self.seed, step)',
+        ("schedules/test_kinds.py",)),
     Mutation(
         "rollout: a bound without the absolute value", PACKAGE / "rollout" / "loop.py",
         "good = (frame.abs().flatten(2)", "good = (frame.flatten(2)", ("rollout/test_loop.py",)),
@@ -420,8 +421,8 @@ MUTATIONS = (
         "per_domain if wraps else per_domain / 2", "per_domain / 2",
         ("models/processors/test_rope.py",)),
     Mutation(
-        "schedules: bursts begin fine", PACKAGE / "schedules.py",
-        "(step + 1) % self.every == 0", "step % self.every == 0", ("test_schedules.py",)),
+        "schedules: bursts begin fine", PACKAGE / "schedules" / "kinds.py",
+        "(step + 1) % self.every == 0", "step % self.every == 0", ("schedules/test_kinds.py",)),
     Mutation(
         "studies: a share upside down", STUDIES / "page/values.py",
         "percent(100 * _mean(a) / _mean(b))", "percent(100 * _mean(b) / _mean(a))",
