@@ -88,7 +88,7 @@ class Control:
     own: Set
     tell: Callable[[str], None]
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
-    example: dict[str, Any] = field(default_factory=dict)
+    example: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self, rules: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         """Measure rules by name; controllers are set against the others.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from overtone.domain import Domain
+from overtone.domain import Domain, per_axis
 from overtone.evaluate.candidates import Candidate
 from overtone.evaluate.laws import Setting, deviation, laws
 from overtone.evaluate.results import Run, Told
@@ -250,7 +250,10 @@ def _told(
         low=tuple(pair[0].item() for pair in bounds if pair),
         high=tuple(pair[1].item() for pair in bounds if pair),
         horizon=known if known < steps else None,
-        patches=tuple(short_patch(made.choice.patch) for made in frames.records[0]),
+        patches=tuple(
+            short_patch(per_axis(made.choice.patch, truth.domain.ndim, "patch"))
+            for made in frames.records[0]
+        ),
     )
 
 
