@@ -94,7 +94,7 @@ class Control:
         """Measure rules by name; controllers are set against the others.
 
         Every row has its `rule`, `error` over all steps and over the `early` ones, the `worst`
-        trajectory, `tokens` of a trajectory and of each of its steps, and the `errors` of all.
+        trajectory, mean `tokens` of a trajectory and of its steps, and `errors` and tokens of each.
         """
         for name, text in rules.items():
             self.tell(f"  {text}")
@@ -111,7 +111,7 @@ class Control:
         return self.rows
 
     def _row(self, rule: Rule) -> dict[str, Any]:
-        own, errors, tokens = self.own, [], 0.0
+        own, errors, tokens, each = self.own, [], 0.0, []
         by_step = torch.zeros(own.truth.shape[1], dtype=torch.float64)
         for window, truth in own.batches():
             frames = rollout(self.model, window, steps=truth.shape[1], schedule=rule,
@@ -127,6 +127,7 @@ class Control:
             tokens += frames.tokens * share
             spent = torch.tensor([[made.tokens for made in record] for record in frames.records])
             by_step += spent.double().mean(dim=0) * share
+            each += [sum(made.tokens for made in record) for record in frames.records]
             if told[0] is not None:
                 patches = [
                     [per_axis(made.choice.patch, window.domain.ndim, "patch")[0] for made in record]
@@ -143,6 +144,7 @@ class Control:
             "worst": float(every.mean(dim=1).max()),
             "tokens": tokens,
             "tokens_by_step": by_step.tolist(),
+            "tokens_of_each": each,
             "errors": every.mean(dim=1).tolist(),
         }
 

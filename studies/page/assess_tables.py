@@ -161,18 +161,19 @@ def render(kind: str, names: Sequence[str], folder: Path) -> str:
 
 
 def picture(folder: Path, what: str = "test") -> Figure:
-    """A rollout of each system with its band and the true error, and the patches below.
+    """A rollout of two systems with its band and the true error, and the patches below.
 
     Args:
         folder: of the results.
-        what: the set of flows; of its rollouts, the one whose patch changes most often is drawn.
+        what: the set of flows; of its rollouts, the ones whose patch changes most often are drawn.
     """
     content = read(folder)
     if content is None:
         raise NothingToDraw(f"there is no {FILE}; run `{COMMAND} SYSTEM`")
     shown = []
-    for name, models in content["systems"].items():
-        found = models[0]["example"].get(what)
+    examples = [(name, models[0]["example"].get(what))
+                for name, models in content["systems"].items()]  # fmt: skip
+    for name, found in sorted(examples, key=lambda own: -own[1]["changes"] if own[1] else 0):
         if found:
             bounds = {float(level): (_floats(pair[0]), _floats(pair[1]))
                       for level, pair in found["bounds"].items()}  # fmt: skip
