@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import overtone as ot
-from overtone.schedules import MAX_TEXT
+from overtone.schedules.forms import MAX_TEXT
 
 patch = st.integers(1, 64) | st.tuples(st.integers(1, 64), st.integers(1, 64))
 patches = st.lists(patch, min_size=1, max_size=5).map(tuple)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import overtone as ot
-from overtone.schedules import MAX_LISTED, MAX_STEPS
+from overtone.schedules.kinds import MAX_LISTED, MAX_STEPS
 
 GRID = ot.Domain((64, 64), (1.0, 1.0), "periodic", ("u",))
 

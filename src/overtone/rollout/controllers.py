@@ -27,7 +27,8 @@ from overtone.domain import Domain
 from overtone.errors import PatchError
 from overtone.grid import PatchGrid
 from overtone.guard.names import shown
-from overtone.schedules import MAX_TEXT, Choice, Patch, Schedule, parse_schedule
+from overtone.schedules import Choice, Patch, Schedule, parse_schedule
+from overtone.schedules.forms import MAX_TEXT
 
 
 @dataclass(frozen=True)

@@ -26,17 +26,11 @@ schedule families; shifts are our own addition.
 """
 
 from overtone.schedules.forms import (
-    MAX_PLAN_BYTES,
-    MAX_TEXT,
-    PLAN,
-    PLAN_FORMAT,
     Planned,
     parse_schedule,
     read_patches,
 )
 from overtone.schedules.kinds import (
-    MAX_LISTED,
-    MAX_STEPS,
     Bursts,
     Choice,
     Constant,
@@ -55,12 +49,6 @@ from overtone.schedules.kinds import (
 )
 
 __all__ = [
-    "MAX_LISTED",
-    "MAX_PLAN_BYTES",
-    "MAX_STEPS",
-    "MAX_TEXT",
-    "PLAN",
-    "PLAN_FORMAT",
     "Bursts",
     "Choice",
     "Constant",
