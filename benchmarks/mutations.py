@@ -75,6 +75,7 @@ class Verdict:
 
 
 PACKAGE, STUDIES = Path("src/overtone"), Path("studies")
+ROLLOUT = PACKAGE / "rollout"
 MODELS, TRAIN, ARTIFACTS = PACKAGE / "models", PACKAGE / "train", PACKAGE / "metrics/artifacts"
 ARCHITECTURE = ("models/test_architecture.py",)
 BY_LOOPS = ("models/test_emulator.py::test_a_folded_model_by_loops",)
@@ -86,6 +87,70 @@ BUDGETS = ("train/test_loop.py::test_the_first_budget_that_is_used_up_ends_a_run
 
 # fmt: off
 MUTATIONS = (
+    # Errors without truth, controllers and plans.
+    Mutation(
+        "controllers: a step beyond the tolerance is kept", ROLLOUT / "adaptive.py",
+        "attempt.error <= self.tolerance or level == 0",
+        "attempt.error <= 2 * self.tolerance or level == 0", ("rollout/test_adaptive.py",)),
+    Mutation(
+        "controllers: a budget without what was refused", ROLLOUT / "adaptive.py",
+        "before = sum(made.tokens for made in record) + spent",
+        "before = sum(made.tokens for made in record)", ("rollout/test_adaptive.py",)),
+    Mutation(
+        "controllers: coarser after one good step", ROLLOUT / "adaptive.py",
+        "steady = len(recent) == self.patience and", "steady = len(recent) > 0 and",
+        ("rollout/test_adaptive.py",)),
+    Mutation(
+        "controllers: coarser without room to spare", ROLLOUT / "sparing.py",
+        "(self.coarsen if level > before else 1.0)", "1.0", ("rollout/test_sparing.py",)),
+    Mutation(
+        "controllers: a level from before the last look", ROLLOUT / "sparing.py",
+        "look + 1 - self.every, 0) : look + 1]", "look - self.every, 0) : look]",
+        ("rollout/test_sparing.py",)),
+    Mutation(
+        "controllers: a held error scaled the wrong way", ROLLOUT / "steering.py",
+        "return errors[0] / errors[1]", "return errors[1] / errors[0]",
+        ("rollout/test_sparing.py",)),
+    Mutation(
+        "estimates: steps are summed, not their squares", ROLLOUT / "estimates.py",
+        "self._sum = self._sum + whole.square()", "self._sum = self._sum + whole",
+        ("rollout/test_estimates.py",)),
+    Mutation(
+        "estimates: a grid moved by a quarter", ROLLOUT / "estimates.py",
+        "(s + p // 2) % p", "(s + p // 4) % p", ("rollout/test_estimates.py",)),
+    Mutation(
+        "estimates: the other answer is the reference", ROLLOUT / "estimates.py",
+        "found = distance(other, frame, domain.ndim)",
+        "found = distance(frame, other, domain.ndim)", ("rollout/test_estimates.py",)),
+    Mutation(
+        "calibration: an interval as if n were n + 1", MODELS / "calibration.py",
+        "(count + 1) * (1 - level) / 2", "count * (1 - level) / 2",
+        ("models/test_calibration.py",)),
+    Mutation(
+        "calibration: the upper bound one rank too low", MODELS / "calibration.py",
+        "ranked[count - place]", "ranked[count - place - 1]", ("models/test_calibration.py",)),
+    Mutation(
+        "calibration: any fields on the same grid", MODELS / "calibration.py",
+        "(self.shape, self.fields) == (domain.shape, domain.fields)",
+        "self.shape == domain.shape", ("models/test_calibration.py",)),
+    Mutation(
+        "plan: chosen with the trajectory that is left out", PACKAGE / "assess/search.py",
+        "others = [i for i in range(num) if i != out]", "others = [*range(num)]",
+        ("assess/test_search.py",)),
+    Mutation(
+        "plan: an error that is reached by half of all draws", PACKAGE / "assess/plan.py",
+        "errors.mean(dim=1) + spread <= self.target", "errors.mean(dim=1) <= self.target",
+        ("assess/test_plan.py",)),
+    Mutation(
+        "plan: beginnings are judged by their first step", PACKAGE / "assess/search_beam.py",
+        "left * self.errors[:, -1]", "left * self.errors[:, 0]", ("assess/test_search_beam.py",)),
+    Mutation(
+        "evaluate: the error that is told against an earlier truth",
+        PACKAGE / "evaluate/rollouts.py", "truth.first + step)", "truth.first + step - 1)",
+        ("evaluate/test_rollouts.py",)),
+    Mutation(
+        "studies: the least gain per token first", STUDIES / "instrument.py",
+        "sorted(gains, reverse=True)", "sorted(gains)", ("studies/test_instrument.py",)),
     # What nobody noticed once.
     Mutation(
         "models: an untrained model far from persistence", MODELS / "tokenizers/convolution.py",
@@ -113,12 +178,13 @@ MUTATIONS = (
         'def pi_resize(\n    weight: Tensor, size: int | Sequence[int], *, mode: str = "bilinear"',
         ("ops/test_resize.py",)),
     Mutation(
-        "schedules: stratified shifts alike on all axes", PACKAGE / "schedules.py",
+        "schedules: stratified shifts alike on all axes", PACKAGE / "schedules" / "kinds.py",
         "_permutation(size, self.seed, axis, use // size)",
-        "_permutation(size, self.seed, 0, use // size)", ("test_schedules.py",)),
+        "_permutation(size, self.seed, 0, use // size)", ("schedules/test_kinds.py",)),
     Mutation(
-        "schedules: random shifts alike on all axes", PACKAGE / "schedules.py",
-        '"shift", self.seed, step, axis)', '"shift", self.seed, step)', ("test_schedules.py",)),
+        "schedules: random shifts alike on all axes", PACKAGE / "schedules" / "kinds.py",
+        '"shift", self.seed, step, axis)', '"shift", self.seed, step)',
+        ("schedules/test_kinds.py",)),
     Mutation(
         "rollout: a bound without the absolute value", PACKAGE / "rollout" / "loop.py",
         "good = (frame.abs().flatten(2)", "good = (frame.flatten(2)", ("rollout/test_loop.py",)),
@@ -420,8 +486,8 @@ MUTATIONS = (
         "per_domain if wraps else per_domain / 2", "per_domain / 2",
         ("models/processors/test_rope.py",)),
     Mutation(
-        "schedules: bursts begin fine", PACKAGE / "schedules.py",
-        "(step + 1) % self.every == 0", "step % self.every == 0", ("test_schedules.py",)),
+        "schedules: bursts begin fine", PACKAGE / "schedules" / "kinds.py",
+        "(step + 1) % self.every == 0", "step % self.every == 0", ("schedules/test_kinds.py",)),
     Mutation(
         "studies: a share upside down", STUDIES / "page/values.py",
         "percent(100 * _mean(a) / _mean(b))", "percent(100 * _mean(b) / _mean(a))",

@@ -82,6 +82,9 @@ def assess(
     quick: Annotated[
         bool, typer.Option("--quick", help="A smoke run: few and short rollouts.")
     ] = False,
+    tried: Annotated[
+        bool, typer.Option("--tried", help="Controllers alone, on a set for trying things out.")
+    ] = False,
     results: Results = Path("results"),
 ) -> None:
     """Measure how well models know their errors, and what controllers make of it.
@@ -89,10 +92,14 @@ def assess(
     Models are those of one system; without --model, the packaged CSM of each is taken. The file
     assess.json gets the numbers of the systems that were measured, and keeps the others.
     """
-    from studies.assess import QUICK, run
+    from studies import assess as study
 
+    size = study.QUICK if quick else None
     for name in systems:
-        run(name, model or (), results, size=QUICK if quick else None, schedules=schedule or (),
+        if tried:
+            study.tried(name, results, size=size, tell=typer.echo)
+            continue
+        study.run(name, model or (), results, size=size, schedules=schedule or (),
             tell=typer.echo)  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from overtone.files import replacing
 
 FORMAT = "overtone-study-1"
 DIGITS = 5
-BULKY = ("spectra", "axis_spectra", "cell")
+BULKY = ("spectra", "axis_spectra", "cell", "told")
 """Further fields of a rollout that are long and left out; curves are known by what they hold."""
 _COLUMNS = tuple(Estimate.model_fields)
 
@@ -91,7 +91,8 @@ def _thin(value: Any, curves: Collection[str]) -> Any:
     made = {}
     for name, entry in value.items():
         left_out = name in BULKY or _is_curve(entry)
-        made[name] = entry if name in curves else [] if left_out else _thin(entry, curves)
+        empty = None if name == "told" else []
+        made[name] = entry if name in curves else empty if left_out else _thin(entry, curves)
     return made
 
 

@@ -9,17 +9,20 @@ to step `HORIZON`, and measures
   over 10 and over all steps, the worst trajectory, and tokens with all comparisons, on the test
   split and on a set of mixed difficulty.
 
-What is found goes into `results/assess.json`, system by system.
+What is found goes into `results/assess.json`, system by system. With several models, of one seed
+each, pages show means over them and the range.
+
+`--tried` compares controllers alone, on a mixed set of other starts that is for trying things out,
+with the calibration that the packaged model has.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,38 +30,37 @@ import torch
 from torch import Tensor
 
 from overtone.data import WellFolder
-from overtone.domain import Window, per_axis
+from overtone.domain import Window
 from overtone.errors import ConfigError, OvertoneError, suggest
 from overtone.evaluate.results import storable
 from overtone.evaluate.run import one_core
 from overtone.files import cache_dir, replacing
 from overtone.metrics import vrmse
 from overtone.models.base import Model
-from overtone.models.storage import load_with_config
-from overtone.rollout import ErrorEstimate, Rule, parse_rule, rollout
+from overtone.models.storage import load_model, load_with_config
+from overtone.rollout import ErrorEstimate, rollout
 from overtone.rollout.calibrate import calibrate
-from overtone.rollout.estimates import LEVEL
 from overtone.solvers.datasets import build_system, generate
 from overtone.train.recipes import DEVELOPED, recipe
 from overtone.train.run import data_folder
 from overtone.version import machine
-from studies.instrument import detection, front_error, map_likeness, quality
+from studies.control import Control, Set, usual_rules
+from studies.instrument import detection, map_likeness, quality
 
 Tell = Callable[[str], None]
 """Takes a line for whoever waits."""
 
 CONTEXT = 8
-HORIZON, STEPS, EARLY = 20, 40, 10
-"""Steps that are calibrated, that are made, and of the short average."""
+HORIZON, STEPS = 20, 40
+"""Steps that are calibrated, and that are made."""
 WINDOWS = 40
 """Rollouts of each schedule in the calibration."""
 EACH = 4
 """Trajectories of each variant in the set of mixed difficulty."""
+TRYING = 1234
+"""Seed of the mixed set for trying things out; the other one has 77."""
 NOISE = (0.02, 0.1)
 """Noise on the input, in standard deviations of each field."""
-SHARES = (0.2, 0.5, 0.8)
-"""Where tolerances lie, in logarithms, from 0.7 times the usual error of the best patch to 1.6
-times that of the worst."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,7 @@ def run(
     Returns:
         What the file holds now.
     """
-    if name not in SYSTEMS:
-        known = ", ".join(SYSTEMS)
-        raise ConfigError(f"there is no system '{name}'{suggest(name, list(SYSTEMS))}; {known}")
-    size, system = size or Size(), SYSTEMS[name]
+    size, system = size or Size(), _system(name)
     data, mixed = data_folder(recipe(name).data), mixed_folder(name, system, size)
     found = []
     with one_core():
@@ -134,7 +133,29 @@ def run(
             measured = bench.measure(schedules)
             seed = dict(config.get("training") or {}).get("seed")
             found.append({"model": Path(path).name, "seed": seed, **measured})
-    return _save(out / "assess.json", name, found)
+    return _save(out / "assess.json", "systems", name, found)
+
+
+def tried(name: str, out: Path, *, size: Size | None = None, tell: Tell = print) -> dict[str, Any]:
+    """Compare controllers on a set that is neither the test split nor its mixed set.
+
+    Arguments are those of `run`; the model is the packaged CSM.
+    """
+    size, system = size or Size(), _system(name)
+    model = load_model(f"{name}-csm")
+    mixed = mixed_folder(name, system, size, seed=TRYING)
+    bench = Bench(model, name, system, size, mixed, mixed, tell)
+    own, _ = bench._read(mixed, "test", system.start)
+    with one_core():
+        rows = Control(model, own, tell).run(usual_rules(model))
+    return _save(out / "assess.json", "tried", name, rows)
+
+
+def _system(name: str) -> System:
+    if name not in SYSTEMS:
+        known = ", ".join(SYSTEMS)
+        raise ConfigError(f"there is no system '{name}'{suggest(name, list(SYSTEMS))}; {known}")
+    return SYSTEMS[name]
 
 
 def _require(model: Model, path: str) -> None:
@@ -142,14 +163,16 @@ def _require(model: Model, path: str) -> None:
         raise OvertoneError(f"'{path}' has one patch; this study needs models of several")
 
 
-def _save(path: Path, name: str, found: list[dict[str, Any]]) -> dict[str, Any]:
+def _save(path: Path, part: str, name: str, found: Any) -> dict[str, Any]:
     before = json.loads(path.read_text()) if path.exists() else {}
     content = {
         "command": "python -m studies assess SYSTEM",
         "machine": machine(),
         "horizon": HORIZON,
-        "systems": {**before.get("systems", {}), name: found},
+        "systems": before.get("systems", {}),
+        "tried": before.get("tried", {}),
     }
+    content[part] = content[part] | {name: found}
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as scratch:
         text = json.dumps(storable(content, digits=4), indent=1, allow_nan=False)
@@ -157,32 +180,18 @@ def _save(path: Path, name: str, found: list[dict[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def mixed_folder(name: str, system: System, size: Size) -> Path:
+def mixed_folder(name: str, system: System, size: Size, seed: int = 77) -> Path:
     """A test set of mixed difficulty: the training's own parameter, and others, in one folder."""
     made = recipe(name).data.generate
     assert made is not None
     settings = [made.settings, *(made.settings | {system.parameter: v} for v in system.others)]
     frames = system.start + CONTEXT + size.steps
-    folder = cache_dir() / "data" / f"assess-{name}-{size.each}x{frames}"
+    folder = cache_dir() / "data" / f"assess-{name}-{size.each}x{frames}-{seed}"
     variants = [build_system(made.system, grid=made.grid, **own) for own in settings]
     return generate(
-        variants, folder, trajectories=size.each, steps=frames, seed=77, splits=(0.0, 0.0, 1.0),
+        variants, folder, trajectories=size.each, steps=frames, seed=seed, splits=(0.0, 0.0, 1.0),
         wait=True,
     )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Set:
-    """Rollouts to make: windows `(N, T, C, *space)`, and what follows, `(N, S, C, *space)`."""
-
-    window: Window
-    truth: Tensor
-
-    def batches(self, size: int = 8) -> Iterator[tuple[Window, Tensor]]:
-        """A few at a time."""
-        for first in range(0, len(self.truth), size):
-            part = slice(first, first + size)
-            yield Window(self.window.fields[part], self.window.domain), self.truth[part]
 
 
 class Bench:
@@ -208,25 +217,24 @@ class Bench:
     def measure(self, schedules: Sequence[str]) -> dict[str, Any]:
         """Estimates, detection and controllers."""
         self._calibrate()
-        test = self._read(self.data, "test", self.system.start)
-        mixed = self._read(self.mixed, "test", self.system.start)
-        number = self.size.each
-        other = Set(Window(mixed.window.fields[number:], mixed.window.domain), mixed.truth[number:])
+        test, _ = self._read(self.data, "test", self.system.start)
+        mixed, values = self._read(self.mixed, "test", self.system.start)
+        other = mixed.only(self._unseen(values))
         sets = {"test": test, "other parameters": other, **self._corrupted(test)}
-        instrument, scores, example = {}, {}, {}
+        instrument, scores = {}, {}
         for what, own in sets.items():
             self.tell(f"  estimates: {what}")
             instrument[what], scores[what] = self._estimates(own)
         usual = scores.pop("test")
+        rules = usual_rules(self.model) | {text: text for text in schedules}
+        controls = {what: Control(self.model, own, self.tell)
+                    for what, own in (("test", test), ("mixed", mixed))}  # fmt: skip
         return {
             "cycle": self.cycle,
             "instrument": instrument,
             "detection": {what: detection(usual, found) for what, found in scores.items()},
-            "control": {
-                what: self._control(own, schedules, what, example)
-                for what, own in (("test", test), ("mixed", mixed))
-            },
-            "example": example,
+            "control": {what: control.run(rules) for what, control in controls.items()},
+            "example": {what: control.example for what, control in controls.items()},
         }
 
     def _calibrate(self) -> None:
@@ -240,8 +248,14 @@ class Bench:
                 progress=lambda done, total, what: self.tell(f"  {done}/{total} {what}"),
             )  # fmt: skip
 
-    def _read(self, path: Path, split: str, start: int) -> Set:
-        """From each trajectory one rollout."""
+    def _unseen(self, values: Sequence[float]) -> list[int]:
+        """Trajectories of a mixed set whose parameter training never saw, in whatever order."""
+        others = self.system.others
+        return [row for row, own in enumerate(values)
+                if any(math.isclose(own, other) for other in others)]  # fmt: skip
+
+    def _read(self, path: Path, split: str, start: int) -> tuple[Set, list[float]]:
+        """From each trajectory one rollout, and the value of its parameter."""
         context, steps = self.model.context, self.size.steps
         folder = WellFolder(path, split, context, 1, fields=self.model.domain.fields, **self.how)
         with closing(folder):
@@ -249,8 +263,10 @@ class Bench:
             count = count if self.size.trajectories is None else min(count, 3 * self.size.each)
             first = start + CONTEXT - context
             frames = [folder.frames(row, first, context + steps) for row in range(count)]
+            facts = [folder.parameters(folder.first_item(row)) for row in range(count)]
         fields = torch.stack([found.fields for found in frames])
-        return Set(Window(fields[:, :context], frames[0].domain), fields[:, context:])
+        values = [float(own[self.system.parameter]) for own in facts]
+        return Set(Window(fields[:, :context], frames[0].domain), fields[:, context:]), values
 
     def _corrupted(self, test: Set) -> dict[str, Set]:
         """The test split with noise on its input, and with two fields exchanged."""
@@ -303,73 +319,6 @@ class Bench:
                 alike = map_likeness(frames.estimate.map, (frame - true).abs())
         return torch.stack(errors, dim=1), estimates, alike
 
-    def _control(
-        self, own: Set, schedules: Sequence[str], what: str, example: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Every rule: errors over steps, the worst trajectory, tokens, and tokens by step."""
-        rules = [*self._open_loop(), *schedules, *self._controllers()]
-        found: dict[str, Any] = {}
-        for text in rules:
-            self.tell(f"  {what}: {text}")
-            found[text] = self._rule(own, parse_rule(text), what, example)
-        points = [(row["tokens"], row["error"]) for text, row in found.items()
-                  if not text.startswith("adaptive")]  # fmt: skip
-        early = [(row["tokens"], row["early"]) for text, row in found.items()
-                 if not text.startswith("adaptive")]  # fmt: skip
-        for text, row in found.items():
-            if text.startswith("adaptive"):
-                row["open_loop"] = front_error(points, row["tokens"])
-                row["open_loop_early"] = front_error(early, row["tokens"])
-        return found
-
-    def _open_loop(self) -> list[str]:
-        fine, coarse = self.model.patches[0], self.model.patches[-1]
-        listed = "-".join(map(str, self.model.patches))
-        return [*(f"{patch}+shift" for patch in self.model.patches), self.cycle,
-                f"bursts:{coarse}:{fine}:4+shift", f"random:{listed}:0+shift"]  # fmt: skip
-
-    def _controllers(self) -> list[str]:
-        """Controllers of several tolerances, around the usual errors of the patches' steps."""
-        calibration = self.model.calibration
-        assert calibration is not None
-        errors = sorted(calibration.errors.values())
-        least, most = 0.7 * errors[0], 1.6 * errors[-1]
-        tolerances = [least * (most / least) ** share for share in SHARES]
-        return [f"adaptive:{tolerance:.3g}+shift" for tolerance in tolerances]
-
-    def _rule(self, own: Set, rule: Rule, what: str, example: dict[str, Any]) -> dict[str, Any]:
-        errors, tokens, by_step = [], 0.0, torch.zeros(own.truth.shape[1], dtype=torch.float64)
-        for window, truth in own.batches():
-            frames = rollout(self.model, window, steps=truth.shape[1], schedule=rule,
-                             on_blow_up="hold")  # fmt: skip
-            error, told = [], []
-            for frame, true in zip(frames, truth.unbind(dim=1), strict=True):
-                error.append(vrmse(frame, true, ndim=window.domain.ndim).mean(dim=1).double())
-                told.append(frames.estimate)
-            part = torch.stack(error, dim=1)
-            part[~frames.alive] = math.inf
-            errors.append(part)
-            share = len(truth) / len(own.truth)
-            tokens += frames.tokens * share
-            spent = torch.tensor([[made.tokens for made in record] for record in frames.records])
-            by_step += spent.double().mean(dim=0) * share
-            if told[0] is not None:
-                patches = [
-                    [per_axis(made.choice.patch, window.domain.ndim, "patch")[0] for made in record]
-                    for record in frames.records
-                ]
-                drawn = _example(str(rule), part, told, patches)
-                if what not in example or drawn["changes"] > example[what]["changes"]:
-                    example[what] = drawn
-        every = torch.cat(errors)
-        return {
-            "error": float(every.mean()),
-            "early": float(every[:, :EARLY].mean()),
-            "worst": float(every.mean(dim=1).max()),
-            "tokens": tokens,
-            "tokens_by_step": by_step.tolist(),
-        }
-
 
 def _gathered(
     estimates: Sequence[Sequence[ErrorEstimate]],
@@ -382,24 +331,3 @@ def _gathered(
                            for steps in estimates]) for side in (0, 1)]  # fmt: skip
         bounds[level] = (pair[0], pair[1])
     return values, bounds
-
-
-def _example(
-    rule: str, errors: Tensor, told: Sequence[Any], patches: Sequence[Sequence[int]]
-) -> Mapping[str, Any]:
-    """The rollout, of one batch, in which the patch changes most often: for a picture."""
-    changes = [sum(a != b for a, b in pairwise(own)) for own in patches]
-    row = changes.index(max(changes))
-    bounds = told[0].bounds
-    return {
-        "rule": rule,
-        "changes": changes[row],
-        "error": errors[row].tolist(),
-        "value": [float(e.value[row]) for e in told],
-        "bounds": {
-            str(level): [[float(e.bounds[level][side][row]) for e in told] for side in (0, 1)]
-            for level in bounds
-        },
-        "patches": list(patches[row]),
-        "level": LEVEL,
-    }

@@ -124,6 +124,41 @@ def front_error(points: Sequence[tuple[float, float]], tokens: float) -> float:
     return hull[-1][1]
 
 
+def perfect_error(each: Sequence[tuple[float, Sequence[float]]], tokens: float) -> float:
+    """The lowest mean error of N trajectories that have so many tokens on average.
+
+    Each trajectory has the schedule that suits it best, known beforehand. Of a trajectory, only
+    what lies on the lower hull of error over tokens is worth choosing; gains per token are taken in
+    turn, the largest first, until the tokens are spent (the last one in part).
+
+    Args:
+        each: tokens of a schedule, and its error of each trajectory.
+        tokens: what one trajectory may spend on average.
+    """
+    num = len(each[0][1])
+    spent, error, gains = 0.0, 0.0, []
+    for row in range(num):
+        points = sorted((t, errors[row]) for t, errors in each if math.isfinite(errors[row]))
+        if not points:
+            return math.inf
+        hull: list[tuple[float, float]] = []
+        for point in points:
+            if hull and point[1] >= hull[-1][1]:
+                continue
+            while len(hull) > 1 and _above(hull[-2], hull[-1], point):
+                hull.pop()
+            hull.append(point)
+        spent, error = spent + hull[0][0], error + hull[0][1]
+        gains += [((e0 - e1) / (t1 - t0), t1 - t0) for (t0, e0), (t1, e1) in pairwise(hull)]
+    left = num * tokens - spent
+    if left < 0:
+        return math.inf
+    for slope, more in sorted(gains, reverse=True):
+        taken = min(more, left)
+        error, left = error - slope * taken, left - taken
+    return error / num
+
+
 def _above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
     """Whether b lies on or above the line from a to c."""
     return b[1] >= a[1] + (c[1] - a[1]) * (b[0] - a[0]) / (c[0] - a[0])

@@ -104,7 +104,15 @@ def test_importing_overtone_is_light():
     assert loaded - torch_alone - sys.stdlib_module_names == {"overtone"}
     modules = run_python("import sys, overtone; print(*sys.modules)")
     assert "torch._dynamo" not in modules
-    assert len([name for name in modules if name.partition(".")[0] == "overtone"]) <= 51
+    assert len([name for name in modules if name.partition(".")[0] == "overtone"]) <= 53
+
+
+@pytest.mark.parametrize("room", ["assess", "evaluate", "export"])
+def test_a_room_never_hides_the_function_of_its_name(room):
+    """Python binds a package to its name in its parent once it is loaded."""
+    code = f"import overtone.{room}, overtone as ot; print(type(ot.{room}).__name__); "
+    code += f"from overtone import {room}; print({room}.__name__)"
+    assert run_python(code) == ["function", room]
 
 
 def test_no_module_outside_train_imports_distributed():

@@ -1,6 +1,8 @@
 """Overtone: transformer emulators of PDEs, one model for many patch sizes, clean long rollouts."""
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from overtone.baselines import Baseline
@@ -47,11 +49,11 @@ if TYPE_CHECKING:
     from overtone.train.fit import fit
 
 LATER = {
-    "assess": ("overtone.assess", ""),  # a module that can be called, see there
+    "assess": ("overtone.assess", "assess"),
     "calibrate": ("overtone.rollout.calibrate", "calibrate"),
     "data": ("overtone.data", ""),
-    "evaluate": ("overtone.evaluate", ""),  # a module that can be called, see there
-    "export": ("overtone.export", ""),  # likewise
+    "evaluate": ("overtone.evaluate", "evaluate"),
+    "export": ("overtone.export", "export"),
     "fit": ("overtone.train.fit", "fit"),
     "plan": ("overtone.assess.plan", "plan"),
     "plot_rollout": ("overtone.report.figures.rollout", "plot_rollout"),
@@ -67,6 +69,21 @@ def __getattr__(name: str) -> Any:
     module, what = LATER[name]
     found = import_module(module)
     return getattr(found, what) if what else found
+
+
+class _Face(ModuleType):
+    """This package, whose public functions keep their names.
+
+    A room may be called as its function is, such as `assess`. Python binds a package to its name in
+    here once it is loaded; that would hide the function.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and LATER.get(name, ("", ""))[1]):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Face
 
 
 def __dir__() -> list[str]:

@@ -88,27 +88,56 @@ def detection(systems: dict[str, Any]) -> str:
     return _table(header, rows, 2)
 
 
+def _rule(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    """A rule's string form; its name where it differs from seed to seed."""
+    forms = {row.get("rule", name) for row in rows}
+    return f"`{forms.pop()}`" if len(forms) == 1 else f"{name} (tolerance of each seed)"
+
+
+def _compared(system: str, what: str, models: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """The rows of one set.
+
+    Args:
+        system, what: its name, and the set's.
+        models: rows by name, for each model.
+    """
+    rows = []
+    for name in models[0]:
+        own = [rules[name] for rules in models if name in rules]
+        rows.append([
+            system.removesuffix("-mini"), what, _rule(name, own),
+            _mean(own, lambda r: r["tokens"], 0), _mean(own, lambda r: r["early"], 3),
+            _mean(own, lambda r: r["error"], 3), _mean(own, lambda r: r["worst"], 3),
+            _mean(own, lambda r: r.get("open_loop", "nan"), 3),
+            _mean(own, lambda r: r.get("open_loop_worst", "nan"), 3),
+            _mean(own, lambda r: r.get("perfect", "nan"), 3),
+        ])  # fmt: skip
+    return rows
+
+
+COMPARED = ("system", "set", "rule", "tokens", "VRMSE, 10 steps", "all steps", "worst trajectory",
+            "best open loop at these tokens", "its worst", "perfect choice")  # fmt: skip
+
+
 def control(systems: dict[str, Any]) -> str:
     """Every rule on every set: errors, tokens, and what open-loop schedules reach with as many."""
-    rows = []
-    for name, models in systems.items():
-        for what, first in models[0]["control"].items():
-            for text in first:
-                own = [m["control"][what][text] for m in models if text in m["control"][what]]
-                rows.append([
-                    name.removesuffix("-mini"), what, f"`{text}`",
-                    _mean(own, lambda r: r["tokens"], 0), _mean(own, lambda r: r["early"], 3),
-                    _mean(own, lambda r: r["error"], 3), _mean(own, lambda r: r["worst"], 3),
-                    _mean(own, lambda r: r.get("open_loop", "nan"), 3),
-                ])  # fmt: skip
-    return _table(
-        ("system", "set", "rule", "tokens", "VRMSE, 10 steps", "all steps", "worst trajectory",
-         "best open loop at these tokens"),
-        rows, 3,
-    )  # fmt: skip
+    rows = [
+        row
+        for name, models in systems.items()
+        for what in models[0]["control"]
+        for row in _compared(name, what, [model["control"][what] for model in models])
+    ]
+    return _table(COMPARED, rows, 3)
 
 
-KINDS = {"assess-instrument": instrument, "assess-detection": detection, "assess-control": control}
+def tried(systems: dict[str, Any]) -> str:
+    """The same on a set for trying things out."""
+    rows = [row for name, rules in systems.items() for row in _compared(name, "tried", [rules])]
+    return _table(COMPARED, rows, 3)
+
+
+KINDS = {"assess-instrument": instrument, "assess-detection": detection,
+         "assess-control": control, "assess-tried": tried}  # fmt: skip
 
 
 def render(kind: str, names: Sequence[str], folder: Path) -> str:
@@ -120,28 +149,31 @@ def render(kind: str, names: Sequence[str], folder: Path) -> str:
         folder: of results.
     """
     content = read(folder)
-    known = {} if content is None else content["systems"]
+    part = "tried" if kind == "assess-tried" else "systems"
+    known = {} if content is None else content.get(part, {})
     if content is not None and (strange := [name for name in names if name not in known]):
         raise PageError(f"{FILE} has no system '{strange[0]}'; there are {', '.join(known)}")
     chosen = {name: known[name] for name in names or known if name in known}
     if not chosen:
-        return f"not run yet: `{COMMAND} {names[0] if names else 'SYSTEM'}`"
+        option = "--tried " * (part == "tried")
+        return f"not run yet: `{COMMAND} {option}{names[0] if names else 'SYSTEM'}`"
     return KINDS[kind](chosen)
 
 
 def picture(folder: Path, what: str = "test") -> Figure:
-    """A rollout of each system with its band and the true error, and the patches below.
+    """A rollout of two systems with its band and the true error, and the patches below.
 
     Args:
         folder: of the results.
-        what: the set of flows; of its rollouts, the one whose patch changes most often is drawn.
+        what: the set of flows; of its rollouts, the ones whose patch changes most often are drawn.
     """
     content = read(folder)
     if content is None:
         raise NothingToDraw(f"there is no {FILE}; run `{COMMAND} SYSTEM`")
     shown = []
-    for name, models in content["systems"].items():
-        found = models[0]["example"].get(what)
+    examples = [(name, models[0]["example"].get(what))
+                for name, models in content["systems"].items()]  # fmt: skip
+    for name, found in sorted(examples, key=lambda own: -own[1]["changes"] if own[1] else 0):
         if found:
             bounds = {float(level): (_floats(pair[0]), _floats(pair[1]))
                       for level, pair in found["bounds"].items()}  # fmt: skip

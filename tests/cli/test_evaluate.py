@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 
 import h5py
 import numpy as np
@@ -165,7 +166,7 @@ def test_files_of_the_users_own_are_left_alone(overtone, tmp_path, name, monkeyp
     """Said before anything is computed."""
     (tmp_path / "evaluation").mkdir()
     (tmp_path / "evaluation" / name).write_text("mine")
-    monkeypatch.setattr("overtone.evaluate.evaluate", None)
+    monkeypatch.setattr(import_module("overtone.evaluate"), "evaluate", None)
     code, text = overtone("evaluate", "fixed", "walk", "--steps", 2)
     assert (code, "left alone" in text) == (2, True)
     assert files_of(tmp_path / "evaluation") == {tmp_path / "evaluation" / name: b"mine"}

@@ -1,6 +1,7 @@
 """The command `overtone export`."""
 
 import json
+from importlib import import_module
 
 import pytest
 
@@ -17,7 +18,7 @@ def asked(monkeypatch):
         options["progress"](1, 1, "done")
         return {"programs": [{"file": "patch-8.pt2", "difference": 2e-6}]}
 
-    monkeypatch.setattr("overtone.export.export", export)
+    monkeypatch.setattr(import_module("overtone.export"), "export", export)
     return seen
 
 

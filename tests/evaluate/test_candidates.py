@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import overtone as ot
-from overtone.evaluate import Candidate, load_candidate
+from overtone.evaluate import Candidate, candidates, load_candidate
 from overtone.evaluate.candidates import as_candidates, choose_schedules, used_patches
 from overtone.models.cvit import build_cvit
 from overtone.models.flops import call_flops
@@ -57,7 +57,7 @@ def test_flops_are_counted_once(emulator, monkeypatch):
     candidate = Candidate("e", emulator)
     count = candidate.flops(emulator.domain, 4)
     assert count == call_flops(emulator, emulator.domain, 4, frames=3)
-    monkeypatch.setattr("overtone.evaluate.candidates.call_flops", None)
+    monkeypatch.setattr(candidates, "call_flops", None)
     assert candidate.flops(emulator.domain, 4) == count
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -206,7 +207,7 @@ def test_the_artifact_is_found_on_open_axes(truth, error):
 
 
 def test_a_very_long_axis_is_cropped(monkeypatch, truth, error):
-    monkeypatch.setattr("overtone.evaluate.diagnose.MOST_CELLS", {2: 48})
+    monkeypatch.setattr(import_module("overtone.evaluate.diagnose"), "MOST_CELLS", {2: 48})
     prediction = frames(truth + 0.1 * error + 0.3 * comb(8))
     diagnosis = diagnose(prediction, frames(truth)).diagnosis
     assert diagnosis.periodic == (True, False)

@@ -1,6 +1,7 @@
 """Rollouts against plain loops, and against futures that are known."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ import overtone as ot
 from overtone.evaluate import Candidate, Trajectories
 from overtone.evaluate.rollouts import roll_out, sample_steps
 from overtone.metrics import vrmse
+from overtone.models.calibration import Band, Calibration
 
 
 def measure(candidate, toy, schedule="4-8", steps=10, batch=3, context=None, **reading):
@@ -133,3 +135,57 @@ def test_lost_at_the_first_step(steppers, toy):
     model = steppers["Exploding"](amplitudes=(1.0, 2.0, 3.0, 4.0, 5.0), moment=0.0)
     run, _ = measure(Candidate("x", model), toy)
     assert (run.blow_up, run.vrmse, run.harmonics, run.spectra) == (1, (), (), ())
+
+
+@pytest.fixture
+def sloppy(roller, toy):
+    """The truth but for an error that grows with the patch, calibrated for two steps."""
+
+    class Sloppy(type(roller.model)):
+        def __call__(self, window, patch, shift=0):
+            frame = super().__call__(window, patch, shift)
+            size = patch if isinstance(patch, int) else patch[0]
+            frame[:, 0] += 0.001 * size * torch.linspace(-1, 1, frame.shape[-1])
+            return frame
+
+    domain = Trajectories(toy, ("a", "clock"), 2, {}).domain
+    model = Sloppy(domain)
+    band = Band((3.0, 2.0), ((3.0, 1.0), (2.0, 1.0)), {0.9: ((1.0, 1.0), (4.0, 5.0))}, 19)
+    model.calibration = Calibration("", domain.shape, domain.fields, {}, {("*", "patch"): band})
+    return Candidate("sloppy", model)
+
+
+def test_a_calibrated_model_tells_its_error_beside_the_true_one(sloppy, toy):
+    run, _ = measure(sloppy, toy, "4-8", steps=4, trajectories=1)
+    told = run.told
+    assert told.error == pytest.approx([step.value for step in run.vrmse])
+    frames = ot.rollout(
+        sloppy.model,
+        Trajectories(toy, ("a", "clock"), 2, {}).window([0], 2, 2),
+        steps=4, schedule="4-8", estimate=True,
+    )  # fmt: skip
+    estimates = [frames.estimate for _ in frames]
+    assert told.value == pytest.approx([e.value.item() for e in estimates])
+    assert told.low == pytest.approx([e.bounds[0.9][0].item() for e in estimates])
+    assert told.high == pytest.approx([e.bounds[0.9][1].item() for e in estimates])
+    assert told.low[0] < told.value[0] < told.high[0]
+    assert (told.against, told.horizon, told.patches) == ("patch", 2, (4, 8, 4, 8))
+    assert run.tokens == 2 * (32 + 8)  # comparisons are nobody's cost here
+
+
+def test_without_a_calibration_for_the_grid_nothing_is_told(sloppy, roller, toy):
+    run, _ = measure(roller, toy, steps=2)
+    assert run.told is None
+    assert "told" not in run.model_dump()
+    known = sloppy.model.calibration
+    sloppy.model.calibration = replace(known, shape=(8, 8))
+    assert measure(sloppy, toy, steps=2)[0].told is None
+
+
+def test_controllers_tell_it_of_the_steps_that_they_chose(sloppy, toy):
+    truth = Trajectories(toy, ("a", "clock"), 2, {})
+    told = roll_out(
+        sloppy, ot.Adaptive(tolerance=1e9), truth, steps=3, yardsticks={}, patches=(4, 8), batch=3,
+        seed=0, device="cpu", tick=lambda: None,
+    )[0].told  # fmt: skip
+    assert told.patches == (8, 8, 8)

@@ -346,7 +346,6 @@ def test_units_do_not_matter_to_an_evaluation(emulator, toy, toy_domain, tmp_pat
 
 
 def test_in_a_notebook_it_is_one_call_with_one_model(emulator, toy):
-    """`ot.evaluate` is the module of that name, which can be called."""
     options = {"schedules": ["4-8"], "steps": 2, "windows": 2}
     found = ot.evaluate(emulator, toy, **options)
     named, _ = evaluate({"model": emulator}, toy, **options)

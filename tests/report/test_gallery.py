@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from overtone.evaluate.results import Told
 from overtone.report.gallery import FIELDS, PICTURES, SECTIONS, drawings, slug, telling_keys
 
 OVERVIEW = ["rollout_errors", "rollout_dial", "next_step_dial"]
@@ -79,6 +80,21 @@ def test_predictions_are_spread_from_the_best_to_the_worst(make_model, make_resu
     results = make_results([make_model(schedules=schedules)])
     chosen = telling_keys(results, make_samples(keys=keys), 3)
     assert chosen == [keys[0], keys[4], keys[8]]
+
+
+def test_what_models_tell_of_their_own_errors_is_drawn(make_model, make_results):
+    """From the best to the worst; a rollout that tells nothing is left out."""
+    told = Told(against="patch", error=(0.1, 0.2), value=(0.2, 0.2), low=(0.05, 0.1),
+                high=(0.3, 0.4), horizon=1, patches=(4, (8, 4)))  # fmt: skip
+    model = make_model(schedules=("16", "8", "4", "4-8", "4-8-16"))
+    runs = [run.model_copy(update={"told": told}) for run in model.runs[:4]]
+    results = make_results([model.model_copy(update={"runs": (*runs, model.runs[4])})])
+    (drawn,) = [d for d in drawings(results, None, {}) if d.name == "error_bands"]
+    assert drawn.section == "errors"
+    assert drawn.caption.endswith("Shown: 3 of 4 rollouts.")
+    titles = [axes.get_title() for axes in drawn.figure.axes]
+    assert [title for title in titles if title] == ["csm, 4-8", "csm, 8", "csm, 16"]
+    assert [tick.get_text() for tick in drawn.figure.axes[-1].get_yticklabels()] == ["4", "8x4"]
 
 
 def test_names_make_safe_file_names():

@@ -211,3 +211,12 @@ def test_wrong_settings(wrong, said):
 def test_it_can_not_be_asked_without_a_rollout():
     with pytest.raises(ot.PatchError, match="call `on` with a Task first"):
         ot.Adaptive(tolerance=0.1)([])
+
+
+def test_what_was_refused_is_part_of_the_budget():
+    """A step costs 8 tokens at patch 16, with its comparison, and 12 at 8; 99 more are to come."""
+    attempt = Made(Choice(16), 1.0, 8)  # half of that at patch 8, as errors grow with the patch
+    enough = 8 + 12 + 99 * 8
+    for budget, again in ((enough, Choice(8)), (enough - 1, None)):
+        rule = ot.Adaptive(tolerance=0.6, budget=budget).on(TASK)
+        assert rule.redo([], attempt) == again

@@ -1,11 +1,19 @@
 """Instruments that are known to be good, bad or blind, measured."""
 
+import itertools
 import math
 
 import pytest
 import torch
 
-from studies.instrument import correlation, detection, front_error, map_likeness, quality
+from studies.instrument import (
+    correlation,
+    detection,
+    front_error,
+    map_likeness,
+    perfect_error,
+    quality,
+)
 
 
 def drawn(n=400, steps=5, spread=0.2, seed=0):
@@ -86,3 +94,34 @@ def test_the_front_of_open_loops():
     assert front_error(points, 100.0) == 1.9
     assert front_error(points, 0.5) == math.inf
     assert front_error([(1.0, math.inf)], 2.0) == math.inf
+
+
+def test_a_perfect_choice_shares_tokens_out_where_they_gain_most():
+    """Two trajectories, schedules of 1 and 3 tokens: one gains 6 by the dearer, one gains 2."""
+    each = [(1.0, [10.0, 5.0]), (3.0, [4.0, 3.0])]
+    assert perfect_error(each, 1.0) == 7.5
+    assert perfect_error(each, 2.0) == (4 + 5) / 2
+    assert perfect_error(each, 1.5) == (7 + 5) / 2  # half-way to the first
+    assert perfect_error(each, 2.5) == (4 + 4) / 2
+    assert perfect_error(each, 99.0) == (4 + 3) / 2
+    assert perfect_error(each, 0.9) == math.inf
+
+
+def test_a_perfect_choice_is_the_best_of_all_assignments():
+    """By trying all: with as many tokens as an assignment has, it is at least as good."""
+    random = torch.Generator().manual_seed(3)
+    tokens, errors = [1.0, 2.0, 4.0, 7.0], torch.rand(4, 3, generator=random).tolist()
+    each = [*zip(tokens, errors, strict=True)]
+    best: dict[float, float] = {}
+    for picks in itertools.product(range(4), repeat=3):
+        spent = sum(tokens[p] for p in picks) / 3
+        error = sum(errors[p][row] for row, p in enumerate(picks)) / 3
+        best[spent] = min(best.get(spent, math.inf), error)
+    for spent, error in best.items():
+        assert perfect_error(each, spent) <= error + 1e-9
+    assert perfect_error(each, 7.0) == pytest.approx(min(best.values()))
+
+
+def test_a_schedule_that_blew_up_is_no_choice():
+    assert perfect_error([(1.0, [2.0]), (3.0, [math.inf])], 9.0) == 2.0
+    assert perfect_error([(1.0, [math.inf])], 9.0) == math.inf

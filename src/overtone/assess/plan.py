@@ -107,34 +107,9 @@ def plan(
         bench = Bench(candidate, truth, **options, device=device, tick=stage.tick)
         window = truth.window([0], candidate.model.context, truth.first).to(device)
         work = _Work(bench, Costs(candidate, window), limits, error, stage)
-        found = work.run()
-        data_part = Data(
-            name=truth.name,
-            split=truth.folder.split,
-            fingerprint=fingerprint_files(truth.folder.files),
-            trajectories=len(truth),
-            start=truth.start,
-            domain=truth.folder.domain.to_dict(),
-        )
+        made = work.record(work.run(), command, seed)
     finally:
         truth.close()
-    made = found.record(
-        command=command,
-        seed=seed,
-        machine=machine(),
-        model=PlannedModel(
-            name=candidate.name,
-            fingerprint=fingerprint(candidate.model),
-            patches=tuple(work.patches),
-        ),
-        data=data_part,
-        starts=len(bench.flights),
-        steps=steps,
-        limits=limits,
-        target=error,
-        price=work.price,
-        tried=work.tried,
-    )
     if note:
         for text in made.notes:
             note(text)
@@ -265,6 +240,40 @@ class _Work:
         seen = self._searched()
         left += self._sequences(left, seen)
         return self._choice(left, seen)
+
+    def record(self, found: _Found, command: str, seed: int) -> Plan:
+        """What was found, and of what.
+
+        Args:
+            found: by `run`.
+            command: how to make it again.
+            seed: of the bootstrap.
+        """
+        candidate, truth = self.bench.candidate, self.bench.truth
+        return found.record(
+            command=command,
+            seed=seed,
+            machine=machine(),
+            model=PlannedModel(
+                name=candidate.name,
+                fingerprint=fingerprint(candidate.model),
+                patches=tuple(self.patches),
+            ),
+            data=Data(
+                name=truth.name,
+                split=truth.folder.split,
+                fingerprint=fingerprint_files(truth.folder.files),
+                trajectories=len(truth),
+                start=truth.start,
+                domain=truth.folder.domain.to_dict(),
+            ),
+            starts=len(self.bench.flights),
+            steps=self.bench.steps,
+            limits=self.limits,
+            target=self.target,
+            price=self.price,
+            tried=self.tried,
+        )
 
     def _tell(self, trials: Sequence[Trial], flights: range) -> None:
         what = f"{len(trials)} schedules from {len(flights)} starts"

@@ -103,7 +103,7 @@ class Bench:
         tick: Callable[[], None] = lambda: None,
     ):
         self.candidate, self.steps, self.tick = candidate, steps, tick
-        self._truth, self._device = truth, device
+        self.truth, self._device = truth, device
         order = torch.randperm(len(truth), generator=torch.Generator().manual_seed(seed)).tolist()
         self.flights = tuple(
             Flight(row, offsets[number])
@@ -115,7 +115,7 @@ class Bench:
     @property
     def domain(self) -> Domain:
         """What the first trajectory lies on."""
-        return self._truth.domain
+        return self.truth.domain
 
     def trajectories(self, flights: Sequence[int]) -> list[int]:
         """Trajectories of some flights, each once, in their order."""
@@ -132,7 +132,7 @@ class Bench:
 
     def crews(self, flights: Sequence[int]) -> Iterator[Crew]:
         """Some flights in batches that share a domain, with the frames that they need."""
-        truth, context = self._truth, self.candidate.model.context
+        truth, context = self.truth, self.candidate.model.context
         for places in self._batches(flights):
             own = [self.flights[flights[place]] for place in places]
             starts = [truth.window([f.trajectory], context, f.first).fields for f in own]
@@ -153,7 +153,7 @@ class Bench:
         most = max(1, min(BATCH, int(MAX_BYTES / (4 * cells * self.steps))))
         groups: dict[Domain, list[int]] = {}
         for place, number in enumerate(flights):
-            domain = self._truth.domain_of(self.flights[number].trajectory)
+            domain = self.truth.domain_of(self.flights[number].trajectory)
             groups.setdefault(domain, []).append(place)
         return [
             places[at : at + most]
@@ -234,7 +234,7 @@ class Bench:
 
     def _offsets(self, row: int, starts: int) -> list[int]:
         """First predicted frames of a trajectory's flights."""
-        first, room = self._truth.first, self._truth.num_targets(row) - self.steps
+        first, room = self.truth.first, self.truth.num_targets(row) - self.steps
         apart = max(1, self.steps // APART)
         count = min(starts, 1 + room // apart)
         return [first + (room * i // (count - 1) if i else 0) for i in range(count)]

@@ -16,7 +16,7 @@ from overtone.errors import DataError
 from overtone.evaluate.results import Data, Estimate, Number, Record
 from overtone.files import replacing
 from overtone.guard.names import shown
-from overtone.schedules import MAX_PLAN_BYTES, PLAN_FORMAT
+from overtone.schedules.forms import MAX_PLAN_BYTES, PLAN_FORMAT
 
 
 class Spent(Record):

@@ -5,13 +5,16 @@ from __future__ import annotations
 from contextlib import ExitStack
 from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from overtone.errors import OvertoneError, PatchError
 from overtone.guard.limits import require_writable, require_writable_file
 from overtone.progress import Terminal, one_bar
+
+if TYPE_CHECKING:
+    from overtone.evaluate.diagnose import Case
 
 Layout = Annotated[
     str,
@@ -54,9 +57,6 @@ def diagnose(
     ] = False,
 ) -> None:
     """Say whether a prediction has a grid artifact, of which period and how strong."""
-    from overtone.data.frames import choose_split, is_well, open_frames
-    from overtone.domain import parse_boundaries
-
     if bool(truth) == bool(model):
         raise OvertoneError(
             "the prediction is compared with a TRUTH, or judged by a --model where there is none: "
@@ -65,29 +65,14 @@ def diagnose(
     if model:
         _judge(model, pred, layout=layout, split=split, json=json)
         return
-    from overtone.evaluate.diagnose import diagnose as run
-
     period = _patch(patch)
     if json is not None:
         require_writable_file(json)
     if out is not None:
         require_writable(out)
-    chosen = split or (choose_split(pred) if is_well(pred) else None)
     console = Terminal()
-    with ExitStack() as stack:
-        predicted = stack.enter_context(open_frames(pred, layout=layout or None, split=chosen))
-        true = stack.enter_context(
-            open_frames(truth, layout=truth_layout or layout or None, split=chosen)
-        )
-        tick = stack.enter_context(one_bar("comparing", console))
-        case = run(
-            predicted,
-            true,
-            patch=period,
-            field=field or None,
-            boundaries=parse_boundaries(boundary) if boundary else None,
-            progress=tick,
-        )
+    layouts = layout, truth_layout or layout
+    case = _compare((pred, truth), layouts, split, period, field, boundary, console)
     console.print(case.diagnosis.sentence, soft_wrap=True)
     for note in case.diagnosis.notes:
         console.print(f"note: {note}", soft_wrap=True)
@@ -103,6 +88,46 @@ def diagnose(
         console.print(f"wrote {path}", soft_wrap=True)
     if fail_on_artifact and case.diagnosis.found:
         raise typer.Exit(1)
+
+
+def _compare(
+    paths: tuple[str, str],
+    layouts: tuple[str, str],
+    split: str,
+    patch: int | tuple[int, ...] | None,
+    field: str,
+    boundary: str,
+    console: Terminal,
+) -> Case:
+    """The artifact in a prediction beside its truth.
+
+    Args:
+        paths: of the prediction and the truth.
+        layouts: of their arrays.
+        split: of Well folders; empty for the usual.
+        patch: period to test; None to find it.
+        field, boundary: as the command has them.
+        console: where progress is shown.
+    """
+    from overtone.data.frames import choose_split, is_well, open_frames
+    from overtone.domain import parse_boundaries
+    from overtone.evaluate.diagnose import diagnose as run
+
+    chosen = split or (choose_split(paths[0]) if is_well(paths[0]) else None)
+    with ExitStack() as stack:
+        predicted, true = (
+            stack.enter_context(open_frames(path, layout=layout or None, split=chosen))
+            for path, layout in zip(paths, layouts, strict=True)
+        )
+        tick = stack.enter_context(one_bar("comparing", console))
+        return run(
+            predicted,
+            true,
+            patch=patch,
+            field=field or None,
+            boundaries=parse_boundaries(boundary) if boundary else None,
+            progress=tick,
+        )
 
 
 def _judge(model: str, pred: str, *, layout: str, split: str, json: Path | None) -> None:

@@ -93,10 +93,7 @@ def plan(
             **reading,
         )
     found.save(out)
-    console.print(_table(found))
-    for note in found.notes:
-        console.print(f"note: {note}", soft_wrap=True)
-    console.print(str(found), soft_wrap=True)
+    _tell(found, console)
     save_as(plan_figure(found), picture)
     following = shlex.join(
         ["overtone", "evaluate", model, data, "--schedule", f"plan:{out}", "--steps", str(steps)]
@@ -104,6 +101,14 @@ def plan(
     console.print(f"wrote {out} and {picture}; next: {following}", soft_wrap=True)
     if not found.fits:
         raise typer.Exit(PARTIAL)
+
+
+def _tell(found: Plan, console: Terminal) -> None:
+    """The front as a table, notes, and the plan in a sentence."""
+    console.print(_table(found))
+    for note in found.notes:
+        console.print(f"note: {note}", soft_wrap=True)
+    console.print(str(found), soft_wrap=True)
 
 
 def _require_free(out: Path) -> None:

@@ -197,6 +197,27 @@ class AxisSpectrum(Record):
     swell: dict[int, Estimate]
 
 
+class Told(Record):
+    """What a rollout of the first trajectory told of its own error, beside its true error.
+
+    Attributes:
+        against: what its steps were compared with, see `overtone.rollout.estimates`.
+        error: true VRMSE at each step, mean over fields.
+        value: what it was thought to be.
+        low, high: bounds of the 90 % interval; empty if too few rollouts were calibrated by.
+        horizon: the last step that the calibration knows; None if it knows all.
+        patches: of the steps.
+    """
+
+    against: str
+    error: tuple[Number, ...]
+    value: tuple[Number, ...]
+    low: tuple[Number, ...] = ()
+    high: tuple[Number, ...] = ()
+    horizon: int | None = None
+    patches: tuple[int | tuple[int, ...], ...]
+
+
 class Run(Record):
     """One rollout schedule of one model.
 
@@ -219,6 +240,8 @@ class Run(Record):
             truth's, relative to the truth's own; 0 is as the truth.
         margins: name of a yardstick -> at each step, VRMSE less that of the yardstick on the same
             trajectory; below 0 is better than it. Infinite with a trajectory that blew up.
+        told: what the first trajectory's rollout tells of its own error, if the model is
+            calibrated for this grid.
         tokens: of all steps of one sample.
         flops: of all steps of one sample.
         seconds: measured, of all steps of one sample.
@@ -238,6 +261,7 @@ class Run(Record):
     axis_spectra: tuple[AxisSpectrum, ...] = ()
     physics: dict[str, tuple[Estimate, ...]]
     margins: dict[str, tuple[Estimate, ...]] = {}
+    told: Told | None = None
     tokens: int
     flops: int
     seconds: Number
@@ -245,7 +269,7 @@ class Run(Record):
 
     @model_serializer(mode="wrap")
     def _as_it_was_read(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _without_empty(dump(self), "margins")
+        return _without_empty(dump(self), "margins", "told")
 
     @model_validator(mode="before")
     @classmethod
@@ -263,9 +287,9 @@ class Run(Record):
         return values | ({"harmonics": kept} if parts else {}) | ({"seams": own[0]} if own else {})
 
 
-def _without_empty(content: dict[str, Any], later: str) -> dict[str, Any]:
-    """Plain data less an entry that older versions lack, so that their files stay what they are."""
-    return {name: value for name, value in content.items() if value or name != later}
+def _without_empty(content: dict[str, Any], *later: str) -> dict[str, Any]:
+    """Plain data less entries that older versions lack, so that their files stay what they are."""
+    return {name: value for name, value in content.items() if value or name not in later}
 
 
 def _patch(values: dict[str, Any]) -> Patch:

@@ -3,6 +3,9 @@
 Frames are looked at when they come and then forgotten: in memory are the windows of one batch, the
 current true frame and, for the laws of physics, the two frames before it. A trajectory that blows
 up leaves the batch, the others go on.
+
+What a calibrated model tells of its own error comes from a rollout of the first trajectory alone,
+so that comparisons count neither in the time nor in the tokens of the schedule.
 """
 
 from __future__ import annotations
@@ -13,13 +16,17 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from overtone.domain import Domain
+from overtone.domain import Domain, per_axis
 from overtone.evaluate.candidates import Candidate
 from overtone.evaluate.laws import Setting, deviation, laws
-from overtone.evaluate.results import Run
+from overtone.evaluate.results import Run, Told
 from overtone.evaluate.tally import EARLY, Tally
 from overtone.evaluate.trajectories import Trajectories, coordinates
+from overtone.metrics import vrmse
+from overtone.models.base import short_patch
+from overtone.models.calibration import Calibration
 from overtone.rollout import Controller, Rollout, Rule, rollout
+from overtone.rollout.estimates import LEVEL
 from overtone.schedules import Choice, Patch
 
 MAX_SAMPLES = 40
@@ -87,7 +94,9 @@ def roll_out(
         cost.add(frames)
     margins = {name: tally.margins(errors) for name, errors in yardsticks.items()}
     run = _summary(schedule, tally, steps, cost)
-    return run.model_copy(update={"margins": margins}), samples, tally.errors
+    told = _told(candidate, schedule, truth, steps, device)
+    run = run.model_copy(update={"margins": margins, "told": told})
+    return run, samples, tally.errors
 
 
 class _Flight:
@@ -206,6 +215,46 @@ class _Cost:
         uses = Counter(schedule(step).patch for step in range(steps))
         flops = sum(n * self.candidate.flops(self.domain, patch) for patch, n in uses.items())
         return schedule.tokens(self.domain, steps), flops
+
+
+def _told(
+    candidate: Candidate, rule: Rule, truth: Trajectories, steps: int, device: str
+) -> Told | None:
+    """What the first trajectory's rollout tells of its error; None if nothing calibrated does."""
+    calibration = getattr(candidate.model, "calibration", None)
+    if not isinstance(calibration, Calibration) or calibration.on(truth.domain) is None:
+        return None
+    frames = rollout(
+        candidate.model,
+        truth.window([0], candidate.model.context, truth.first).to(device),
+        steps=steps,
+        schedule=rule,
+        estimate=True,
+        on_blow_up="hold",
+        allow_untrained=candidate.allow_untrained,
+    )
+    errors, estimates = [], []
+    for step, frame in enumerate(frames):
+        if not bool(frames.alive.all()):
+            return None
+        assert frames.estimate is not None
+        true = truth.frame([0], truth.first + step)
+        errors.append(vrmse(frame.cpu(), true, ndim=truth.domain.ndim).mean().item())
+        estimates.append(frames.estimate)
+    bounds = [estimate.bounds.get(LEVEL) for estimate in estimates]
+    known = sum(not estimate.beyond for estimate in estimates)
+    return Told(
+        against=estimates[0].against,
+        error=tuple(errors),
+        value=tuple(estimate.value.item() for estimate in estimates),
+        low=tuple(pair[0].item() for pair in bounds if pair),
+        high=tuple(pair[1].item() for pair in bounds if pair),
+        horizon=known if known < steps else None,
+        patches=tuple(
+            short_patch(per_axis(made.choice.patch, truth.domain.ndim, "patch"))
+            for made in frames.records[0]
+        ),
+    )
 
 
 def _summary(schedule: Rule, tally: Tally, steps: int, cost: _Cost) -> Run:

@@ -19,7 +19,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "guard/names.py": ("shown", "_escaped"),
     "domain.py": ("MAX_AXES", "MAX_INT", "PerAxis", "per_axis", "is_int", "entries"),
     "grid.py": ("PatchGrid",),
-    "schedules.py": (),
+    "schedules/kinds.py": (),
+    "schedules/forms.py": (),
     "export/player.py": (),
 }
 """File -> what of it is needed; nothing named is all of it."""

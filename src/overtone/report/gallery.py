@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from overtone.evaluate.results import Results, Samples
+from overtone.evaluate.results import Results, Samples, Told
 from overtone.report.figures.artifacts import MAX_SCHEDULES, folded_maps, residual_spectra
 from overtone.report.figures.axis_spectra import axis_spectra
+from overtone.report.figures.band import Banded, error_band
 from overtone.report.figures.best import best_errors
 from overtone.report.figures.curves import training_curves
 from overtone.report.figures.dial import next_step_dial, rollout_dial
@@ -34,6 +35,7 @@ from overtone.report.runaway import LOST, runs_off
 from overtone.report.series import evenly_chosen, model_names, num_seeds, series, unpatched
 from overtone.report.style import NothingToDraw, looks, patch_name
 from overtone.report.summary import ALPHA
+from overtone.rollout.estimates import LEVEL
 
 PICTURES, FIELDS = "pictures", "fields"
 """Where the first field is shown, and where the others are, folded in the same section."""
@@ -46,6 +48,8 @@ SECTIONS = {
     "training": ("Training", "training"),
 }
 """Sections of figures, in the order of the page: their titles, and what the contents call them."""
+MAX_BANDS = 3
+"""Rollouts whose own estimates are drawn."""
 MAX_FIELDS = 3
 """Fields with panels."""
 MAX_LOST = 4
@@ -143,6 +147,31 @@ def _errors(results: Results) -> Iterator[Drawing]:
         f"Line chart of the error over {steps} rollout steps for {count} rollouts.",
         lambda: rollout_errors(results),
     )  # fmt: skip
+    yield from _bands(results)
+
+
+def _bands(results: Results) -> Iterator[Drawing]:
+    """What calibrated models tell of their errors, from the best rollout to the worst."""
+    found = [(m.name, run, run.told) for m in results.models for run in m.runs if run.told]
+    chosen = evenly_chosen(sorted(found, key=lambda row: row[1].vrmse_all.value), MAX_BANDS)
+    left_out = f" Shown: {len(chosen)} of {len(found)} rollouts." * (len(chosen) < len(found))
+    shown = [_banded(f"{name}, {run.schedule}", told) for name, run, told in chosen]
+    yield from _drawn(
+        "errors",
+        "error_bands",
+        "What the model tells of its own error",
+        "A rollout of one trajectory: the error that the model tells without the truth, with the "
+        "interval that holds 90 % of such errors on the split that it was calibrated on, and the "
+        "true error. Below, the patch of each step. What all patches get wrong alike is not seen."
+        + left_out,
+        f"Line charts of the told and the true error of {len(shown)} rollouts, patches below.",
+        lambda: error_band(shown),
+    )
+
+
+def _banded(title: str, told: Told) -> Banded:
+    bounds = {LEVEL: (told.low, told.high)} if told.low else {}
+    return Banded(title, told.error, told.value, bounds, told.patches, told.horizon)
 
 
 def _dials(results: Results) -> Iterator[Drawing]:

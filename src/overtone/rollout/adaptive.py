@@ -74,7 +74,7 @@ class Adaptive(Controller):
     def __post_init__(self) -> None:
         if self.patches is not None:
             _set(self, patches=tuple(dict.fromkeys(Cycle(*entries(self.patches)).patches)))
-            _require_several(self.patches or ())
+            require_several(self.patches or ())
         for name, most in (("tolerance", math.inf), ("safety", 1.0), ("coarsen", 1.0)):
             value = getattr(self, name)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -92,10 +92,7 @@ class Adaptive(Controller):
         parts += [] if self.patches is None else [write_patches(self.patches)]
         parts += [] if self.budget is None else [f"budget={self.budget}"]
         parts += [] if self.per_sample else ["batch"]
-        moved = "+shift" if self.shift is True else ""
-        if isinstance(self.shift, Shifted):
-            moved = str(replace_schedule(self.shift)).removeprefix("1")
-        return ":".join(parts) + moved
+        return ":".join(parts) + write_shift(self.shift)
 
     def on(self, task: Task) -> Adaptive:
         """The same, for a rollout: of patches that the model knows, from fine to coarse.
@@ -105,7 +102,7 @@ class Adaptive(Controller):
         """
         wanted = task.patches if self.patches is None else self.patches
         patches = ordered(wanted, task.domain.ndim)
-        _require_several(patches)
+        require_several(patches)
         ready = replace(self, patches=patches, _task=task)
         cheapest = task.steps * ready._cost(patches[-1])
         if self.budget is not None and self.budget < cheapest:
@@ -169,19 +166,15 @@ class Adaptive(Controller):
             if one in seen and other in seen and 0 < seen[other] < math.inf:
                 return seen[one] / seen[other]
         task, patches = self._ready()
-        first, second = (task.errors.get(patches[level]) for level in (one, other))
-        if first and second:
-            return first / second
-        sizes = (math.prod(per_axis(patches[i], task.domain.ndim, "patch")) for i in (one, other))
-        first, second = (size ** (1 / task.domain.ndim) for size in sizes)
-        return (first / second) ** ORDER
+        return usual_error(task, patches[one]) / usual_error(task, patches[other])
 
     def _affordable(self, record: Record, level: int, *, spent: int) -> Choice:
         """The choice of a level, or of the finest coarser one that can be paid for."""
-        patches = self._ready()[1]
+        task, patches = self._ready()
+        ndim = task.domain.ndim
         while level < len(patches) - 1 and not self._can_pay(record, patches[level], spent):
             level += 1
-        return Choice(patches[level], self._shift_of(record, patches[level]))
+        return Choice(patches[level], moved(self.shift, patches[level], record, ndim))
 
     def _can_pay(self, record: Record, patch: Patch, spent: int) -> bool:
         """Whether a step still leaves enough for the rest at the coarsest patch.
@@ -208,18 +201,6 @@ class Adaptive(Controller):
             for p in (patch, probe)
         )
 
-    def _shift_of(self, record: Record, patch: Patch) -> tuple[int, ...]:
-        if self.shift is False:
-            return Choice(patch).shift
-        shifts = self.shift if isinstance(self.shift, Shifted) else Shifted(Constant(1))
-        ndim = self._ready()[0].domain.ndim
-        own = per_axis(patch, ndim, "patch")
-        return shifts.offset(
-            patch,
-            len(record),
-            lambda _: sum(per_axis(m.choice.patch, ndim, "patch") == own for m in record),
-        )
-
     def _level(self, made: Made) -> int:
         """Place of a step's patch, 0 for the finest."""
         task, patches = self._ready()
@@ -232,10 +213,40 @@ class Adaptive(Controller):
         return self._task, self.patches
 
 
-def replace_schedule(shifts: Shifted) -> Shifted:
-    """The same shifts of the plainest schedule, which is written as `1`."""
-    offsets = shifts.offsets or None
-    return Shifted(Constant(1), kind=shifts.kind, seed=shifts.seed, offsets=offsets)
+def usual_error(task: Task, patch: Patch) -> float:
+    """The usual error of a step; without calibration a power of the patch. Only ratios matter."""
+    if all(task.errors.get(known) for known in (*task.patches, patch)):
+        return task.errors[patch]
+    size = math.prod(per_axis(patch, task.domain.ndim, "patch"))
+    return size ** (ORDER / task.domain.ndim)
+
+
+def moved(shift: bool | Shifted, patch: Patch, record: Record, ndim: int) -> tuple[int, ...]:
+    """How far the grid of the next step's patch is moved.
+
+    Args:
+        shift: of a controller: not at all, as usual, or as another schedule's shifts.
+        patch: of the step.
+        record: the steps before.
+        ndim: number of axes.
+    """
+    if shift is False:
+        return Choice(patch).shift
+    shifts = shift if isinstance(shift, Shifted) else Shifted(Constant(1))
+    own = per_axis(patch, ndim, "patch")
+    return shifts.offset(
+        patch,
+        len(record),
+        lambda _: sum(per_axis(m.choice.patch, ndim, "patch") == own for m in record),
+    )
+
+
+def write_shift(shift: bool | Shifted) -> str:
+    """What stands behind a controller's string form for its shifts."""
+    if not isinstance(shift, Shifted):
+        return "+shift" if shift else ""
+    plainest = Shifted(Constant(1), kind=shift.kind, seed=shift.seed, offsets=shift.offsets or None)
+    return str(plainest).removeprefix("1")
 
 
 def read_adaptive(body: str, shift: str) -> Adaptive:
@@ -245,7 +256,19 @@ def read_adaptive(body: str, shift: str) -> Adaptive:
         body: up to the shift.
         shift: from `+shift` on; empty for none.
     """
-    _, *words = body.split(":")
+    return Adaptive(**read_words(body, shift, "budget", "adaptive:0.02"))
+
+
+def read_words(body: str, shift: str, number: str, example: str) -> dict[str, Any]:
+    """Settings of a controller from `NAME:TOLERANCE[:PATCHES][:NUMBER=…][:batch]`.
+
+    Args:
+        body: up to the shift.
+        shift: from `+shift` on; empty for none.
+        number: name of the one whole number that may be given.
+        example: of the form, for errors.
+    """
+    own, *words = body.split(":")
     given: dict[str, Any] = {}
     for place, word in enumerate(words):
         name, _, value = word.partition("=")
@@ -254,27 +277,28 @@ def read_adaptive(body: str, shift: str) -> Adaptive:
                 given["tolerance"] = float(word)
             elif word == "batch":
                 given["per_sample"] = False
-            elif name == "budget":
-                given["budget"] = int(value)
+            elif name == number:
+                given[number] = int(value)
             elif place == 1:
                 given["patches"] = read_patches(word)
             else:
                 raise ValueError(word)
         except ValueError:
             raise PatchError(
-                f"'{word}' can't be read; expected adaptive:TOLERANCE, then patches such as "
-                "4-8-16, budget=TOKENS or batch, with : between them"
+                f"'{word}' can't be read; expected {own}:TOLERANCE, then patches such as "
+                f"4-8-16, {number}=NUMBER or batch, with : between them"
             ) from None
     if "tolerance" not in given:
-        raise PatchError("there is no tolerance; expected a form such as adaptive:0.02")
+        raise PatchError(f"there is no tolerance; expected a form such as {example}")
     if shift:
-        moved = parse_schedule(f"1{shift}")
-        assert isinstance(moved, Shifted)
-        given["shift"] = True if moved == Shifted(Constant(1)) else moved
-    return Adaptive(**given)
+        found = parse_schedule(f"1{shift}")
+        assert isinstance(found, Shifted)
+        given["shift"] = True if found == Shifted(Constant(1)) else found
+    return given
 
 
-def _require_several(patches: tuple[Patch, ...]) -> None:
+def require_several(patches: tuple[Patch, ...]) -> None:
+    """Refuse fewer than two patches."""
     if len(patches) < 2:
         known = write_patches(patches) or "none"
         raise PatchError(

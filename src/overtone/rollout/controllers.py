@@ -12,6 +12,7 @@ rollout that is resumed with its record goes on as it would have. A *rule* is ei
 | `Adaptive(tolerance=0.02, budget=4000)`         | `adaptive:0.02:budget=4000`         |
 | `Adaptive(tolerance=0.02, per_sample=False)`    | `adaptive:0.02:batch`               |
 | `Adaptive(tolerance=0.02, shift=True)`          | `adaptive:0.02+shift`               |
+| `Sparing(tolerance=0.02, every=5)`              | `sparing:0.02:every=5`              |
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from overtone.domain import Domain
 from overtone.errors import PatchError
 from overtone.grid import PatchGrid
 from overtone.guard.names import shown
-from overtone.schedules import MAX_TEXT, Choice, Patch, Schedule, parse_schedule
+from overtone.schedules import Choice, Patch, Schedule, parse_schedule
+from overtone.schedules.forms import MAX_TEXT
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Made:
 
     Attributes:
         choice: patch and shift, one int for each axis.
-        error: VRMSE that this step alone is thought to have added, mean over fields; NaN where
-            nobody estimated it.
+        error: VRMSE that this step alone is thought to have added, mean over fields, by its own
+            comparison or by the last one that was made; NaN where nobody estimated it.
         tokens: of all that was computed for it: the frame, what it was compared with, and what was
             refused.
         refused: choices that were tried before and redone, with their errors.
@@ -115,6 +117,13 @@ class Controller(ABC):
     def probe(self, choice: Choice) -> Choice:
         """What to compare a step of this choice with, on the same window."""
 
+    def looks(self, record: Record) -> bool:
+        """Whether the next step is compared; the first one always is.
+
+        What is not has the error of the last one that was, by the usual errors of their patches.
+        """
+        return True
+
     def redo(self, record: Record, attempt: Made) -> Choice | None:
         """What to make the step with instead of an attempt; None to go on with it.
 
@@ -128,7 +137,10 @@ class Controller(ABC):
 Rule = Schedule | Controller
 """What decides on the patch and the shift of every step."""
 
-CONTROLLERS = {"adaptive": ("overtone.rollout.adaptive", "read_adaptive")}
+CONTROLLERS = {
+    "adaptive": ("overtone.rollout.adaptive", "read_adaptive"),
+    "sparing": ("overtone.rollout.sparing", "read_sparing"),
+}
 """First word of a string form -> module and function that reads the rest of it."""
 
 

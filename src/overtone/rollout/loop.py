@@ -25,6 +25,7 @@ from overtone.rollout.controllers import Controller, Made, Record, Rule, Task, p
 from overtone.rollout.estimates import (
     PROBES,
     Accumulator,
+    Against,
     ErrorEstimate,
     distance,
     ordered,
@@ -126,12 +127,37 @@ def rollout(
     if isinstance(rule, Schedule) and against is None:
         steering = Steering(rule, None, (), None, earlier)
         return Rollout(call, window, steps, steering, options)
-    patches, calibration = _means(model, window.domain)
-    total = steps + len(earlier[0])
+    means = _means(model, window.domain)
+    return _judged_rollout(rule, against, means, call, window, steps, options, earlier)
+
+
+def _judged_rollout(
+    rule: Rule,
+    against: Against | None,
+    means: tuple[tuple[Patch, ...], Calibration | None],
+    call: Callable[..., Tensor],
+    window: Window,
+    steps: int,
+    options: _Options,
+    earlier: Sequence[Record],
+) -> Rollout:
+    """A rollout whose frames are compared with something.
+
+    Args:
+        rule: what decides on the steps.
+        against: what they are compared with; None for a controller's own comparison.
+        means: patches to compare and to choose from, and what they are worth.
+        call: makes frames.
+        window, steps: of the rollout.
+        options: what else was asked for.
+        earlier: of each sample, the steps before.
+    """
+    patches, calibration = means
+    name = str(rule)
     if isinstance(rule, Controller):
         known = {patch: calibration.error_of(patch) for patch in patches} if calibration else {}
         usual = {patch: error for patch, error in known.items() if error}
-        rule = rule.on(Task(window.domain, total, patches, usual))
+        rule = rule.on(Task(window.domain, steps + len(earlier[0]), patches, usual))
     kind = against if isinstance(against, str) and isinstance(rule, Schedule) else None
     steering = Steering(rule, kind, patches, calibration, earlier)
     second = None
@@ -141,19 +167,13 @@ def rollout(
                 "a rollout that goes on can't be compared with a second one, whose frames are "
                 "gone; estimate it by 'patch' or 'shift'"
             )
-        own = _Options("hold", limits, False)
+        own = _Options("hold", options.limits, False)
         second = Rollout(call, window, steps, Steering(against, None, (), None, earlier), own)
     elif isinstance(rule, Controller):
         against = PROBES[0]
     assert against is not None
-    judge = Accumulator(
-        str(parse_rule(schedule)),
-        against,
-        window.domain,
-        calibration,
-        len(window.fields),
-        _sums(earlier, window.domain),
-    )
+    sums = _sums(earlier, window.domain)
+    judge = Accumulator(name, against, window.domain, calibration, len(window.fields), sums)
     return Rollout(call, window, steps, steering, options, judge, second)
 
 

@@ -71,6 +71,7 @@ class Steering:
         self.records: list[list[Made]] = [[*record] for record in records]
         self._together = isinstance(rule, Controller) and not rule.per_sample
         self._shared: list[Made] = []
+        self.differences: dict[int, Tensor] = {}
         if self._together and records:
             self._shared = [worst(steps) for steps in zip(*records, strict=True)]
 
@@ -128,6 +129,16 @@ class Steering:
             return half_moved(choice, domain.ndim).on(domain)
         return next_coarser(choice, self.patches, domain.ndim).on(domain)
 
+    def looks(self, record: Record) -> bool:
+        """Whether the next step is compared with anything."""
+        return not isinstance(self.rule, Controller) or not record or self.rule.looks(record)
+
+    def held(self, made: Made, choice: Choice) -> float:
+        """By what the error of an earlier step is to be multiplied for one of another patch."""
+        known = self.calibration
+        errors = known and [known.error_of(c.patch) for c in (choice, made.choice)]
+        return errors[0] / errors[1] if errors and errors[0] and errors[1] else 1.0
+
     def redo(self, record: Record, attempt: Made, domain: Domain) -> Choice | None:
         """What the step is to be made with instead."""
         if isinstance(self.rule, Schedule):
@@ -140,7 +151,7 @@ class _Attempts:
     """The attempts at one step."""
 
     def __init__(self, steering: Steering, call: Call, window: Window, left: Sequence[int]):
-        self.steering, self.call, self.window = steering, call, window
+        self.steering, self.call, self.window, self.left = steering, call, window, left
         self.known: list[dict[Choice, Tensor]] = [{} for _ in left]
         self.made: dict[int, Made] = {}
         self.parties = steering.parties(left)
@@ -148,7 +159,13 @@ class _Attempts:
     def run(self) -> Step:
         domain = self.window.domain
         choices = [self.steering.choose(record, domain) for record, _ in self.parties]
-        pending = dict(enumerate(choices))
+        self._solve({number: [choice] for number, choice in enumerate(choices)})
+        pending = {}
+        for number, (record, rows) in enumerate(self.parties):
+            if self.steering.looks(record):
+                pending[number] = choices[number]
+            else:
+                self._hold(rows, choices[number])
         for _ in range(MAX_TRIES):
             self._solve({number: [choice] for number, choice in pending.items()})
             probes = {n: self.steering.probe(choice, domain) for n, choice in pending.items()}
@@ -161,14 +178,39 @@ class _Attempts:
             pending = again
             if not pending:
                 break
-        rows = range(len(self.known))
-        frames = torch.stack([self.known[row][self.made[row].choice] for row in rows])
-        others = torch.stack(
-            [self.known[row][self.steering.probe(self.made[row].choice, domain)] for row in rows]
-        )
-        extra = [self.made[row].tokens - num_tokens(domain, self.made[row].choice) for row in rows]
-        made = [self.made[row] for row in rows]
-        return Step(frames, made, others - frames, sum(extra) / len(extra))
+        made = [self.made[row] for row in range(len(self.known))]
+        frames = torch.stack([k[m.choice] for k, m in zip(self.known, made, strict=True)])
+        differences = [self._difference(row, frame) for row, frame in enumerate(frames)]
+        extra = [own.tokens - num_tokens(domain, own.choice) for own in made]
+        return Step(frames, made, torch.stack(differences), sum(extra) / len(extra))
+
+    def _hold(self, rows: Sequence[int], choice: Choice) -> None:
+        """Note a step that is not compared, with the error of the one before it."""
+        tokens = num_tokens(self.window.domain, choice)
+        for row in rows:
+            before = self.steering.records[self.left[row]][-1]
+            ratio = self.steering.held(before, choice)
+            fields = tuple(ratio * error for error in before.fields)
+            self.made[row] = Made(choice, ratio * before.error, tokens, fields=fields)
+
+    def _difference(self, row: int, frame: Tensor) -> Tensor:
+        """From what a frame was compared with; that of the last comparison if it was not.
+
+        Args:
+            row: of the window.
+            frame: `(C, *space)`.
+        """
+        sample, made = self.left[row], self.made[row]
+        steering, probe = self.steering, self.steering.probe(made.choice, self.window.domain)
+        if probe in self.known[row]:
+            found = self.known[row][probe] - frame
+        else:
+            before = steering.records[sample][-1]
+            earlier = steering.differences.get(sample, torch.zeros_like(frame))
+            found = steering.held(before, made.choice) * earlier
+        if isinstance(steering.rule, Controller):
+            steering.differences[sample] = found
+        return found
 
     def _judge(self, number: int, choice: Choice, probe: Choice) -> Choice | None:
         """Note an attempt of a party; what it is to be redone with, if at all."""

@@ -12,8 +12,18 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch as Area
 from matplotlib.ticker import MaxNLocator
 
-from overtone.report.style import BLUE, GREY, WIDE, NothingToDraw, add_legend, new_figure, styled
+from overtone.report.style import (
+    BLUE,
+    GREY,
+    WIDE,
+    NothingToDraw,
+    add_legend,
+    new_figure,
+    patch_name,
+    styled,
+)
 from overtone.report.style import text as label
+from overtone.schedules import Patch
 
 TINTS = {0.9: 0.18, 0.5: 0.34}
 """How dark the interval of a level is."""
@@ -28,7 +38,7 @@ class Banded:
         error: true VRMSE `(S,)`.
         value: estimated VRMSE `(S,)`.
         bounds: level -> lower and upper bounds `(S,)`.
-        patches: of the steps, cells along the first axis.
+        patches: of the steps.
         horizon: the last step that was calibrated; None if all were.
     """
 
@@ -36,7 +46,7 @@ class Banded:
     error: Sequence[float]
     value: Sequence[float]
     bounds: Mapping[float, tuple[Sequence[float], Sequence[float]]]
-    patches: Sequence[int]
+    patches: Sequence[Patch]
     horizon: int | None = None
 
 
@@ -88,15 +98,15 @@ def _draw_band(panel: Axes, own: Banded) -> None:
                        xycoords=("data", "axes fraction"), color=GREY, ha="left")  # fmt: skip
 
 
-def _draw_patches(panel: Axes, patches: Sequence[int]) -> None:
-    """Bars as long as the patch is coarse, on a scale of doublings."""
-    known = sorted(set(patches))
+def _draw_patches(panel: Axes, patches: Sequence[Patch]) -> None:
+    """A block for each step, higher for a coarser patch, in that patch's colour."""
+    known = sorted(set(patches), key=lambda p: p if isinstance(p, tuple) else (p,))
     places = {patch: place for place, patch in enumerate(known)}
     for patch in known:
         steps = [step for step, own in enumerate(patches, start=1) if own == patch]
         panel.bar(steps, [1.0] * len(steps), bottom=[places[patch] - 0.5] * len(steps), width=0.9,
-                  color=GREY, gid=f"patch {patch}")  # fmt: skip
-    panel.set_yticks(range(len(known)), [str(patch) for patch in known])
+                  color=GREY, gid=f"patch {patch_name(patch)}")  # fmt: skip
+    panel.set_yticks(range(len(known)), [patch_name(patch) for patch in known])
     panel.set_ylim(-0.6, len(known) - 0.4)
     panel.set_xlabel("rollout step")
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -1,0 +1,31 @@
+"""Which rules are compared, and on what; test_assess.py runs all of it."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import overtone as ot
+from studies.control import KINDS, SHARES, Set, usual_rules
+
+
+def test_tolerances_lie_between_what_all_patches_miss_and_what_none_does():
+    errors = {"4": 0.01, "8": 0.02, "16": 0.05}
+    model = SimpleNamespace(patches=(4, 8, 16), calibration=SimpleNamespace(errors=errors))
+    rules = usual_rules(model)
+    for kind in KINDS:
+        own = [ot.parse_rule(rules[f"{kind} {place}"]) for place in range(1, len(SHARES) + 1)]
+        found = [rule.tolerance for rule in own]
+        expected = [0.007 * (0.08 / 0.007) ** share for share in SHARES]
+        assert found == pytest.approx(expected, rel=0.01)
+        assert all(rule.shift is True for rule in own)
+    assert {"4+shift", "8+shift", "16+shift", "4-8-16+shift"} <= rules.keys()
+
+
+def test_some_of_a_set():
+    domain = ot.Domain(4, 1.0, "periodic", ("u",))
+    fields, truth = torch.rand(5, 2, 1, 4), torch.rand(5, 3, 1, 4)
+    part = Set(ot.Window(fields, domain), truth).only([4, 1])
+    assert torch.equal(part.window.fields, fields[[4, 1]])
+    assert torch.equal(part.truth, truth[[4, 1]])
+    assert [len(truth) for _, truth in part.batches(1)] == [1, 1]
