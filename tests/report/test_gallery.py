@@ -14,6 +14,7 @@ DIAGNOSIS = [
     "residual_spectra",
     "axis_spectra",
     "folded_maps",
+    "next_step_bands",
     "band_errors",
     "physics",
 ]
@@ -48,7 +49,10 @@ def test_three_axes_have_slices_and_projections(names, make_results, make_sample
 
 def test_without_samples_and_runs(names, make_model, make_results, make_samples):
     assert names(make_results(), make_samples(keys=[]), {}) == OVERVIEW + DIAGNOSIS
-    assert names(make_results([make_model(schedules=())]), None, {}) == ["next_step_dial"]
+    assert names(make_results([make_model(schedules=())]), None, {}) == [
+        "next_step_dial",
+        "next_step_bands",
+    ]
 
 
 def test_several_models_are_compared_first_and_what_ran_off_is_named(make_model, make_results):

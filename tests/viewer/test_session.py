@@ -5,7 +5,9 @@ import pytest
 import torch
 
 import overtone as ot
+from overtone.data import WellFolder
 from overtone.errors import OvertoneError
+from overtone.evaluate import Candidate
 from overtone.metrics import vrmse
 from overtone.viewer import session as module
 from overtone.viewer.messages import View
@@ -36,6 +38,38 @@ def test_two_lanes_are_two_rollouts_from_the_same_start(watch, lanes, ndim):
         if ndim == 2:  # what is seen is what was computed, up to 16 bits
             shown = planes[0] + planes[1]
             np.testing.assert_allclose(shown, rolled[0][step][0, 0], atol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["ffno", "unet", "fno"])
+def test_a_baseline_and_an_emulator_are_two_rollouts_side_by_side(
+    watch, make_data, make_candidate, name
+):
+    """Nobody has trained them; what counts is that each lane is its own model's rollout."""
+    if name == "fno":
+        pytest.importorskip("neuralop", reason="needs overtone[neuralop]", exc_type=ImportError)
+    options = {"width": 8} if name == "unet" else {"modes": 4, "width": 8, "layers": 1}
+    domain = WellFolder(make_data(2), "test", 3).domain
+    other = Candidate(name, ot.baseline(name, domain=domain, context=2, **options))
+    session, ask = watch(2, make_candidate(2), other)
+    about = session.stage.facts()["models"]
+    assert [(m["patched"], m["schedules"]) for m in about] == [
+        (True, ["2-4-8", "2-4-8+shift"]),
+        (False, []),
+    ]
+    tracks = [{"model": 0, "schedule": "2-4-8+shift"}, {"model": 1, "schedule": "1"}]
+    ask("open", lanes=tracks, **START)
+    for _ in range(4):
+        header, _ = ask("step")
+    for lane, (candidate, track) in enumerate(zip(session.stage.candidates, tracks, strict=True)):
+        window = session.stage.window(candidate, 1, 1)
+        *_, last = ot.rollout(candidate.model, window, steps=4, schedule=track["schedule"])
+        _, (exact,) = ask("exact", lane=lane)
+        np.testing.assert_allclose(exact, last[0].numpy(), rtol=0, atol=1e-6)
+        own = header["points"][-1]["lanes"][lane]
+        truth = session.stage.true_frame(1, 1 + 3 + 3)  # both predict the same frames
+        assert own["error"] == pytest.approx(vrmse(last[0], truth, ndim=2).mean().item(), rel=1e-3)
+        assert (own["patch"] is None, own["seams"] is None) == (lane == 1,) * 2
+        assert header["lanes"][lane]["spectrum"]
 
 
 def test_a_residual_has_its_own_precision(watch, lanes):

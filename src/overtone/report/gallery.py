@@ -25,6 +25,7 @@ from overtone.report.figures.scales import VIEWS
 from overtone.report.figures.steps import (
     band_errors,
     harmonic_growth,
+    next_step_bands,
     physics_constraints,
     rollout_errors,
     seam_growth,
@@ -277,8 +278,18 @@ def _artifacts(results: Results) -> Iterator[Drawing]:
 def _scales(results: Results) -> Iterator[Drawing]:
     yield from _drawn(
         "scales",
+        "next_step_bands",
+        "Errors of one step by scale",
+        "BSNMSE of one step from true frames at each patch, in three bands of wavenumbers of equal "
+        "width on a log scale: the squared error at these scales over the truth's energy there. "
+        "Black lines are 95 % intervals.",
+        "Bar chart of the next-step error in the low, middle and high band for each patch.",
+        lambda: next_step_bands(results),
+    )
+    yield from _drawn(
+        "scales",
         "band_errors",
-        "Errors by scale",
+        "Errors of rollouts by scale",
         "BSNMSE, mean over all steps, in three bands of wavenumbers of equal width on a log "
         "scale: the squared error at these scales over the truth's energy there. Black lines are "
         "95 % intervals." + _lost(results),
