@@ -152,7 +152,7 @@ def test_each_validation_says_whether_it_made_rollouts(small, tmp_path):
 
 
 def test_a_model_without_patches_is_described_without_them(small, tmp_path):
-    config = change(recipe("shear-flow-mini"), {"model.name": "unet"})
+    config = change(recipe("shear-flow-mini"), {"model.name": "unet", "model.size": "mini"})
     rows = described(config, tmp_path, [0.2], [0.4], patch="1")
     assert rows["model"].startswith("unet, mini, ")
     assert "patch" not in rows["model"]

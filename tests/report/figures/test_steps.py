@@ -9,10 +9,10 @@ from matplotlib.colors import to_rgb
 from overtone.evaluate.results import Estimate
 from overtone.report.figures.steps import (
     band_errors,
-    next_step_bands,
     grid_of_panels,
     harmonic_growth,
     mark_end,
+    next_step_bands,
     panels,
     physics_constraints,
     plot_steps,
