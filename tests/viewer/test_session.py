@@ -1,5 +1,8 @@
 """A page's lanes: what it sees is `rollout`, side by side, on one scale."""
 
+from collections import Counter
+from random import Random
+
 import numpy as np
 import pytest
 import torch
@@ -248,3 +251,57 @@ def test_memory_stays_flat_over_many_steps(watch, lanes):
         sizes.append(len(frames) * 2 * 32 * 4)
     assert max(sizes) <= 200_000 + 4096
     assert sizes[-1] == sizes[-5]
+
+
+WORDS = (
+    "2 4 8 2-4-8 4-8+shift 16 3 0 -1 8x4 8x4x2 explicit:8-4 bursts:8:2:3 warmup:4:8 random:2-4:1 "
+    "adaptive:0.02 adaptive:x 8+shift:at:99 99999999999 1e3 +shift shift : - 8- 8.0"
+).split()
+
+
+def any_message(random):
+    """A message as a page could send it, each value within or beyond what there is."""
+    number = lambda: random.choice([0, 1, 2, 3, 4, 7, 31, 10**6])  # noqa: E731
+    view = {
+        "field": random.choice([0, 0, 1, 3]), "mode": random.choice(["slice", "mean"]),
+        "across": random.randrange(3), "index": number(), "along": random.choice([0, 0, 0, 1, 2]),
+    }  # fmt: skip
+    tracks = [
+        {"model": random.choice([0, 0, 1, 2]), "schedule": random.choice(WORDS)} for _ in range(2)
+    ]
+    return random.choice(
+        [
+            {"type": "open", "trajectory": random.choice([0, 1, 0, 5]), "start": number(),
+             "view": view, "lanes": tracks[: random.randrange(1, 3)],
+             "estimate": random.random() < 0.3},
+            {"type": "step", "count": random.randrange(1, 4)},
+            {"type": "show", "step": number()},
+            {"type": "back", "step": number()},
+            {"type": "steer", "lane": random.randrange(2), "schedule": random.choice(WORDS)},
+            {"type": "look", "view": view},
+            {"type": "push", "lane": random.randrange(2), "field": random.randrange(4),
+             "cell": [number() for _ in range(random.randrange(1, 4))],
+             "radius": random.uniform(0.5, 64), "strength": random.uniform(-5, 5)},
+            {"type": "exact", "lane": random.randrange(2)},
+        ]
+    )  # fmt: skip
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_whatever_a_page_asks_for_is_done_or_refused_in_a_sentence(watch, make_candidate, ndim):
+    random, done, refused = Random(ndim), Counter(), []
+    still = Candidate("still", ot.baseline("persistence", domain=make_candidate(ndim).model.domain))
+    _, ask = watch(ndim, make_candidate(ndim), still, memory=200_000)
+    for _ in range(600):
+        message = any_message(random)
+        kind = message.pop("type")
+        try:
+            header, _ = ask(kind, **message)
+        except OvertoneError as error:
+            refused.append(str(error))
+        else:
+            done[kind] += 1
+            assert header["type"] == ("exact" if kind == "exact" else "frame")
+    assert min(done[kind] for kind in ("open", "step", "steer", "look", "back", "show")) > 0
+    assert all(len(text) > 20 for text in refused)
