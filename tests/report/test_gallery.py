@@ -85,6 +85,15 @@ def test_predictions_are_spread_from_the_best_to_the_worst(make_model, make_resu
     assert chosen == [keys[0], keys[4], keys[8]]
 
 
+def test_blocks_and_the_cycle_without_them_are_always_shown(make_model, make_results, make_samples):
+    """The one is neither the best nor the worst of all, and an even choice would leave it out."""
+    schedules = ["warmup:4:5", "8", "16", "warmup:4:6", "warmup:4:7", "4-8-16", "warmup:4:8"]
+    keys = [("csm", s) for s in schedules]
+    results = make_results([make_model(schedules=schedules)])
+    chosen = telling_keys(results, make_samples(keys=keys), 4)
+    assert chosen == [keys[n] for n in (0, 2, 5, 6)]
+
+
 def test_names_make_safe_file_names():
     assert slug("../../etc/passwd") == "etc-passwd"
     assert slug("模型") == "unnamed"

@@ -256,7 +256,7 @@ def test_memory_stays_flat_over_many_steps(watch, lanes):
 WORDS = (
     "2 4 8 2-4-8 4-8+shift 16 3 0 -1 8x4 8x4x2 explicit:8-4 bursts:8:2:3 warmup:4:8 random:2-4:1 "
     "adaptive:0.02 adaptive:x 8+shift:at:99 99999999999 1e3 +shift shift : - 8- 8.0"
-).split()
+)
 
 
 def any_message(random):
@@ -267,7 +267,8 @@ def any_message(random):
         "across": random.randrange(3), "index": number(), "along": random.choice([0, 0, 0, 1, 2]),
     }  # fmt: skip
     tracks = [
-        {"model": random.choice([0, 0, 1, 2]), "schedule": random.choice(WORDS)} for _ in range(2)
+        {"model": random.choice([0, 0, 1, 2]), "schedule": random.choice(WORDS.split())}
+        for _ in range(2)
     ]
     return random.choice(
         [
@@ -277,7 +278,8 @@ def any_message(random):
             {"type": "step", "count": random.randrange(1, 4)},
             {"type": "show", "step": number()},
             {"type": "back", "step": number()},
-            {"type": "steer", "lane": random.randrange(2), "schedule": random.choice(WORDS)},
+            {"type": "steer", "lane": random.randrange(2),
+             "schedule": random.choice(WORDS.split())},
             {"type": "look", "view": view},
             {"type": "push", "lane": random.randrange(2), "field": random.randrange(4),
              "cell": [number() for _ in range(random.randrange(1, 4))],
