@@ -75,7 +75,7 @@ class Verdict:
 
 
 PACKAGE, STUDIES = Path("src/overtone"), Path("studies")
-ROLLOUT = PACKAGE / "rollout"
+ROLLOUT, VIEWER = PACKAGE / "rollout", PACKAGE / "viewer"
 MODELS, TRAIN, ARTIFACTS = PACKAGE / "models", PACKAGE / "train", PACKAGE / "metrics/artifacts"
 ARCHITECTURE = ("models/test_architecture.py",)
 BY_LOOPS = ("models/test_emulator.py::test_a_folded_model_by_loops",)
@@ -516,6 +516,90 @@ MUTATIONS = (
         "train: a new best is any that is not worse", TRAIN / "loop.py",
         "better = found.score < best", "better = found.score <= best",
         ("train/test_loop.py::test_what_blew_up_is_kept_only_while_there_is_nothing_else",)),
+    # The viewer, and what reports have since they begin with pictures.
+    Mutation(
+        "viewer: residuals in the fields' own units", VIEWER / "measures.py",
+        "return (frame.double() - truth) / scale.reshape(-1, *(1,) * domain.ndim)",
+        "return frame.double() - truth", ("viewer/test_measures.py",)),
+    Mutation(
+        "viewer: seams where the grid would be at rest", VIEWER / "measures.py",
+        "periodic=domain.periodic, shift=grid.start", "periodic=domain.periodic",
+        ("viewer/test_measures.py", "viewer/test_session.py")),
+    Mutation(
+        "viewer: the brush changes the last frame alone", VIEWER / "lane.py",
+        "        for frame in frames:\n", "        for frame in frames[-1:]:\n",
+        ("viewer/test_lane.py",)),
+    Mutation(
+        "viewer: the brush stops at a periodic border", VIEWER / "lane.py",
+        "away = torch.minimum(away, n - away) if wraps else away", "away = away * 1",
+        ("viewer/test_lane.py",)),
+    Mutation(
+        "viewer: one step too many is remembered after going back", VIEWER / "lane.py",
+        "del self._made[step:]", "del self._made[step + 1 :]", ("viewer/test_lane.py",)),
+    Mutation(
+        "viewer: states are kept beyond their room", VIEWER / "lane.py",
+        "while len(self._states) > 1 and self._cost > self._most:",
+        "while len(self._states) > 1 and self._cost > 4 * self._most:",
+        ("viewer/test_lane.py",)),
+    Mutation(
+        "viewer: lanes of unequal contexts start apart", VIEWER / "stage.py",
+        "target = start + self.context", "target = start + candidate.model.context",
+        ("viewer/test_stage.py", "viewer/test_session.py")),
+    Mutation(
+        "viewer: persistence from the frame before", VIEWER / "session.py",
+        "truth, first = self.truth(step), self.truth(0)",
+        "truth, first = self.truth(step), self.truth(max(0, step - 1))",
+        ("viewer/test_session.py",)),
+    Mutation(
+        "viewer: pages from elsewhere are let in", VIEWER / "server.py",
+        "if origin is not None and origin.partition", "if origin is None and origin.partition",
+        ("viewer/test_server.py",)),
+    Mutation(
+        "viewer: any token will do", VIEWER / "server.py",
+        "if self.token and not hmac.compare_digest",
+        "if self.token and not given and not hmac.compare_digest",
+        ("viewer/test_server.py",)),
+    Mutation(
+        "viewer: a plan behind a space is read from a page", VIEWER / "messages.py",
+        'if text.strip().startswith("plan"):', 'if text.startswith("plan"):',
+        ("viewer/test_messages.py",)),
+    Mutation(
+        "viewer: values are rounded down", VIEWER / "messages.py",
+        "np.round(scaled)", "np.floor(scaled)", ("viewer/test_messages.py",)),
+    Mutation(
+        "viewer: recorded residuals with the wrong sign", VIEWER / "record.py",
+        "_seen(f, view, field, domain) - _seen(t, view, field, domain)",
+        "_seen(t, view, field, domain) - _seen(f, view, field, domain)",
+        ("viewer/test_record.py",)),
+    Mutation(
+        "viewer: a recording of the first flow alone", VIEWER / "record.py",
+        "window = stage.window(candidate, trajectory, start)",
+        "window = stage.window(candidate, 0, start)", ("viewer/test_record.py",)),
+    Mutation(
+        "evaluate: bands over the prediction's energy", PACKAGE / "evaluate/next_step.py",
+        "bsnmse(predicted.double(), frame.double(), ndim=ndim)",
+        "bsnmse(frame.double(), predicted.double(), ndim=ndim)",
+        ("evaluate/test_next_step.py",)),
+    Mutation(
+        "report: bands of the first seed alone", PACKAGE / "report/series.py",
+        "step.bsnmse.get(band, UNKNOWN) for step in self.steps]",
+        "step.bsnmse.get(band, UNKNOWN) for step in self.steps[:1]]",
+        ("report/figures/test_steps.py",)),
+    Mutation(
+        "report: what ran off stretches the heat map", PACKAGE / "report/figures/heat.py",
+        "sound = values[[not runs_off(s) for s in found]]", "sound = values",
+        ("report/figures/test_heat.py",)),
+    Mutation(
+        "report: spectra along an axis from wavenumber 0",
+        PACKAGE / "report/figures/axis_spectra.py",
+        "np.array(values)[1:] for values in", "np.array(values)[:] for values in",
+        ("report/figures/test_axis_spectra.py",)),
+    Mutation(
+        "report: a finished run's page is read again", PACKAGE / "report/run.py",
+        "refresh=REFRESH if running else 0", "refresh=REFRESH", ("report/test_run.py",)),
+    Mutation(
+        "report: pictures without a limit", PACKAGE / "report/page.py",
+        "left -= size if fits else 0", "left -= 0", ("report/test_page.py", "report/test_html.py")),
 )
 # fmt: on
 

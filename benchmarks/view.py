@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from overtone.viewer.messages import MAX_BYTES, unpack
 
 MODEL = "shear-flow-mini-csm"
 START = {"type": "open", "trajectory": 0, "start": 28}
+OVERSIZED = 1000
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
 
@@ -41,7 +43,9 @@ def main() -> None:
     options = parser.parse_args()
     found: dict[str, Any] = {"command": "python benchmarks/view.py", "machine": machine()}
     found["load_average"] = os.getloadavg()[0]  # others' work on the same cores
+    began = time.perf_counter()
     with serving() as (process, port):
+        found["ready_after_seconds"] = round(time.perf_counter() - began, 1)
         found["fluency"] = fluency(process, port)
         found["long"] = long_rollout(process, port, options.steps)
         found["garbage"] = garbage(process, port)
@@ -118,17 +122,43 @@ def long_rollout(process: subprocess.Popen[str], port: int, steps: int) -> dict[
     return {"steps": step, "mb_first_quarter": early, "mb_end": [*sizes.values()][-1]}
 
 
+MESSAGES = (
+    START | {"lanes": [{"model": 0, "schedule": "8"}]},
+    {"type": "step", "count": 1},
+    {"type": "back", "step": 0},
+    {"type": "steer", "lane": 0, "schedule": "4-8-16"},
+    {"type": "look", "view": {"field": 1, "along": 1}},
+    {"type": "push", "lane": 0, "field": 0, "cell": [5, 9], "radius": 2.0, "strength": 1.0},
+)
+VALUES = (None, True, 0, 1, -1, 10**9, 1e308, "", "8", "4-8-16+shift", "plan:x", "../x", "16" * 150,
+          [], {}, [[[]]], {"type": "step"}, [1, 2], [1, 2, 3, 4], "\x00é")  # fmt: skip
+LETTERS = '{}[]",:0123456789.eE+-truefalsnl type open step back lane schedule \x00é'
+
+
+def malformed() -> str:
+    """Letters of a message in any order, a message that was cut off, or one with a wrong value."""
+    kind = random.randrange(4)  # noqa: S311
+    if kind == 0:
+        return "".join(random.choices(LETTERS, k=random.randrange(200)))  # noqa: S311
+    message = dict(random.choice(MESSAGES))  # noqa: S311
+    if kind == 1:
+        return json.dumps(message)[: -random.randrange(1, 20)]  # noqa: S311
+    message[random.choice([*message, "other"])] = random.choice(VALUES)  # noqa: S311
+    return json.dumps(message)
+
+
 def garbage(process: subprocess.Popen[str], port: int, count: int = 5000) -> dict[str, Any]:
-    """Malformed messages by the thousand, and oversized ones."""
+    """Malformed messages by the thousand, and oversized ones.
+
+    A value that was put in by chance may be one that the page could have sent: it is answered then.
+    """
     random.seed(0)
-    letters = '{}[]",:0123456789.eE+-truefalsnl type open step back lane schedule \x00é'
-    refused = 0
+    answers: Counter[str] = Counter()
     with page(port) as ask:
         for _ in range(count):
-            text = "".join(random.choices(letters, k=random.randrange(200)))  # noqa: S311
-            refused += ask(text)["type"] == "error"
+            answers[ask(malformed())["type"]] += 1
     closed = 0
-    for _ in range(200):
+    for _ in range(OVERSIZED):
         try:
             with page(port) as ask:
                 ask("x" * (5 * MAX_BYTES))
@@ -138,8 +168,9 @@ def garbage(process: subprocess.Popen[str], port: int, count: int = 5000) -> dic
         served = ask(lanes("8"))["type"] == "frame"
     return {
         "malformed": count,
-        "refused": refused,
-        "oversized": 200,
+        "refused": answers["error"],
+        "answered": answers["frame"],
+        "oversized": OVERSIZED,
         "closed": closed,
         "next_page_served": served,
         "mb": memory(process),

@@ -23,6 +23,7 @@ extensions = [
     "docs.builder.api",
     "docs.builder.mathml",
     "docs.builder.pages",
+    "docs.builder.recording",
 ]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "builder"]

@@ -220,6 +220,37 @@ def test_side_by_side_agrees_with_a_rollout(visit, address):
         torch.testing.assert_close(torch.tensor(frame), last.flatten(), rtol=0, atol=1e-6)
 
 
+def test_a_model_without_patches_beside_one_with_them(visit, address):
+    page = visit(address)
+    page.click("#compare")
+    wait(page, "overtone.lanes.length === 2")
+    forward(page, 3)
+    titles = [panel.inner_text() for panel in page.query_selector_all(".panel figcaption")]
+    assert titles[1].split() == ["A", "16", "·", MODEL]
+    assert titles[4].split() == ["B", "persistence"]  # and no schedule, which it does not follow
+    second = page.query_selector(".lane:nth-child(2)")
+    assert "has no patches" in second.inner_text()
+    assert not second.query_selector(".buttons")
+    assert [v is None for v in curve(page, "tokens", 0)] == [False] * 3
+    assert curve(page, "tokens", 1) == []
+    assert curve(page, "error", 1) == page.evaluate(
+        "overtone.history.upTo(1e9).map((p) => p.persistence)"
+    )
+
+
+def test_pointing_at_a_cell_reads_all_panels(visit, address):
+    page = visit(address)
+    forward(page, 2)
+    page.hover(".panel:nth-child(2) canvas", position={"x": 3, "y": 3})
+    notes = [note.inner_text() for note in page.query_selector_all(".panel figcaption i")]
+    place, truth = notes[0].rsplit(": ", 1)
+    assert re.fullmatch(r"x 0\.0\d+, y (1\.9|2)\d*", place)
+    number = [float(text.replace("−", "-")) for text in (truth, *notes[1:])]
+    assert number[1] - number[0] == pytest.approx(number[2], abs=1e-2 * abs(number[0]))
+    page.mouse.move(1, 1)
+    assert [n.inner_text() for n in page.query_selector_all(".panel figcaption i")] == [""] * 3
+
+
 def test_a_wrong_schedule_is_said_at_its_lane(visit, address):
     page = visit(address)
     page.fill(".lane input[type=text]", "5")

@@ -6,7 +6,7 @@ import torch
 import overtone as ot
 from overtone.evaluate import Candidate, Trajectories
 from overtone.evaluate.next_step import next_steps, num_batches, pairs_of
-from overtone.metrics import vrmse
+from overtone.metrics import bsnmse, vrmse
 
 
 def measure(candidate, toy, windows=20, batch=3, **reading):
@@ -36,6 +36,7 @@ def test_windows_are_spread_over_trajectories_and_frames(toy):
 def test_the_truth_has_no_error(roller, toy):
     for step in measure(roller, toy):
         assert step.vrmse.value == step.vrmse.high == 0.0
+        assert all(band.value == 0.0 for band in step.bsnmse.values())
         assert (step.tokens, step.flops) == ({4: 32, 8: 8}[step.patch], 0)
         assert step.seconds > 0
 
@@ -44,17 +45,23 @@ def test_values_are_those_of_a_plain_loop(emulator, toy):
     candidate = Candidate("e", emulator)
     truth = Trajectories(toy, ("a", "clock"), 3, {"start": 2})
     found = measure(candidate, toy, windows=20, start=2)
-    errors = torch.zeros(2, 5, 4, 2)
+    errors, bands = torch.zeros(2, 5, 4, 2), torch.zeros(2, 5, 4, 3)
     for row in range(5):
         for place, target in enumerate((5, 8, 12, 15)):
             window = ot.Window(truth.folder.frames(row, target - 3, 3).fields[None], truth.domain)
             frame = truth.folder.frames(row, target, 1).fields
             for i, patch in enumerate((4, 8)):
                 with torch.no_grad():
-                    errors[i, row, place] = vrmse(emulator(window, patch), frame, ndim=2)[0]
+                    predicted = emulator(window, patch)
+                errors[i, row, place] = vrmse(predicted, frame, ndim=2)[0]
+                bands[i, row, place] = bsnmse(predicted, frame, ndim=2)[0].mean(dim=0)
     for i, step in enumerate(found):
         assert step.vrmse.value == pytest.approx(errors[i].mean().item(), rel=1e-4)
         assert step.fields["a"].value == pytest.approx(errors[i, ..., 0].mean().item(), rel=1e-4)
+        for n, band in enumerate(("low", "mid", "high")):
+            assert step.bsnmse[band].value == pytest.approx(
+                bands[i, ..., n].mean().item(), rel=1e-4
+            )
         assert step.vrmse.low < step.vrmse.value < step.vrmse.high
         assert step.flops == candidate.flops(truth.domain, step.patch)
 

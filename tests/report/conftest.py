@@ -116,7 +116,7 @@ def model(name="csm", seed=None, schedules=SCHEDULES, *, ndim=2, steps=12, facto
     next_step = tuple(
         NextStep(
             patch=p, vrmse=estimate(0.01 * p), fields={}, tokens=4096 // p**2, flops=10**6 // p,
-            seconds=0.1 / p,
+            seconds=0.1 / p, bsnmse={band: estimate(0.01 * p * f) for band, f in BANDS.items()},
         )
         for p in (4, 8, 16)
     )  # fmt: skip

@@ -15,6 +15,7 @@ DIAGNOSIS = [
     "residual_spectra",
     "axis_spectra",
     "folded_maps",
+    "next_step_bands",
     "band_errors",
     "physics",
 ]
@@ -49,7 +50,10 @@ def test_three_axes_have_slices_and_projections(names, make_results, make_sample
 
 def test_without_samples_and_runs(names, make_model, make_results, make_samples):
     assert names(make_results(), make_samples(keys=[]), {}) == OVERVIEW + DIAGNOSIS
-    assert names(make_results([make_model(schedules=())]), None, {}) == ["next_step_dial"]
+    assert names(make_results([make_model(schedules=())]), None, {}) == [
+        "next_step_dial",
+        "next_step_bands",
+    ]
 
 
 def test_several_models_are_compared_first_and_what_ran_off_is_named(make_model, make_results):
@@ -95,6 +99,15 @@ def test_what_models_tell_of_their_own_errors_is_drawn(make_model, make_results)
     titles = [axes.get_title() for axes in drawn.figure.axes]
     assert [title for title in titles if title] == ["csm, 4-8", "csm, 8", "csm, 16"]
     assert [tick.get_text() for tick in drawn.figure.axes[-1].get_yticklabels()] == ["4", "8x4"]
+
+
+def test_blocks_and_the_cycle_without_them_are_always_shown(make_model, make_results, make_samples):
+    """The one is neither the best nor the worst of all, and an even choice would leave it out."""
+    schedules = ["warmup:4:5", "8", "16", "warmup:4:6", "warmup:4:7", "4-8-16", "warmup:4:8"]
+    keys = [("csm", s) for s in schedules]
+    results = make_results([make_model(schedules=schedules)])
+    chosen = telling_keys(results, make_samples(keys=keys), 4)
+    assert chosen == [keys[n] for n in (0, 2, 5, 6)]
 
 
 def test_names_make_safe_file_names():

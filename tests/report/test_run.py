@@ -39,10 +39,10 @@ def run(tmp_path):
 
 @pytest.fixture
 def make_glimpse():
-    def make(ndim=2, fields=("tracer", "<b>pressure</b>")):
+    def make(ndim=2, fields=("tracer", "<b>pressure</b>"), schedule="4-8-16"):
         domain = Domain((16,) * ndim, (1.0,) * ndim, "periodic", fields, 0.1)
         frames = torch.rand(2, len(fields), *domain.shape)
-        return Glimpse(domain, "4-8-16", (1, 5), frames, frames + 0.1)
+        return Glimpse(domain, schedule, (1, 5), frames, frames + 0.1)
 
     return make
 
@@ -65,6 +65,13 @@ def test_the_page_has_curves_panels_and_cost(run, make_glimpse):
     assert "<b>pressure" not in text
     words = re.sub(r'base64,[^"]+', "", text)
     assert not re.search(r"https?:|//[a-z]|@import|url\(|<script|<link", words)
+
+
+def test_a_schedule_is_named_where_there_are_patches(run, make_glimpse):
+    text = write_run_report(run, make_glimpse(), running=True).read_text()
+    assert "at steps 1, 5, by the schedule 4-8-16, of the weights" in text
+    text = write_run_report(run, make_glimpse(schedule="1"), running=True).read_text()
+    assert "at steps 1, 5, of the weights" in text
 
 
 def test_frames_are_kept_for_the_next_time(run, make_glimpse):

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from overtone.errors import ConfigError, OvertoneError
 from overtone.evaluate import load_candidate
-from overtone.train.config import LogConfig
+from overtone.train.config import LogConfig, change
 from overtone.train.journal import METRICS, Journal, describe, history, longer_run, read_journal
+from overtone.train.recipes import recipe
 from overtone.train.run import train
 
 PLAIN = LogConfig(tensorboard=False)
@@ -150,11 +151,21 @@ def test_each_validation_says_whether_it_made_rollouts(small, tmp_path):
     assert rows["best"] == "patch 4: 0.2000, cycle: 0.4000 at update 1"
 
 
-def described(config, folder, errors, rollouts, steps=None):
+def test_a_model_without_patches_is_described_without_them(small, tmp_path):
+    config = change(recipe("shear-flow-mini"), {"model.name": "unet", "model.size": "mini"})
+    rows = described(config, tmp_path, [0.2], [0.4], patch="1")
+    assert rows["model"].startswith("unet, mini, ")
+    assert "patch" not in rows["model"]
+    assert rows["best"] == "next step: 0.2000, rollout: 0.4000 at update 1"
+    assert "updates of each patch" not in rows
+    assert "patches 4, 8" in described(small(), tmp_path, [0.2], [0.4])["model"]
+
+
+def described(config, folder, errors, rollouts, steps=None, patch="4"):
     """What `overtone info` says of a run with these validations."""
     lines = [
-        {"kind": "valid", "update": update, "vrmse": {"4": error}, "rollout": rollout,
-         "patches": {"4": update}}
+        {"kind": "valid", "update": update, "vrmse": {patch: error}, "rollout": rollout,
+         "patches": {patch: update}}
         for update, (error, rollout) in enumerate(zip(errors, rollouts, strict=True), start=1)
     ]  # fmt: skip
     for line, length in zip(lines, steps or [], strict=False):

@@ -1,11 +1,16 @@
 """A page's lanes: what it sees is `rollout`, side by side, on one scale."""
 
+from collections import Counter
+from random import Random
+
 import numpy as np
 import pytest
 import torch
 
 import overtone as ot
+from overtone.data import WellFolder
 from overtone.errors import OvertoneError
+from overtone.evaluate import Candidate
 from overtone.metrics import vrmse
 from overtone.viewer import session as module
 from overtone.viewer.messages import View
@@ -36,6 +41,38 @@ def test_two_lanes_are_two_rollouts_from_the_same_start(watch, lanes, ndim):
         if ndim == 2:  # what is seen is what was computed, up to 16 bits
             shown = planes[0] + planes[1]
             np.testing.assert_allclose(shown, rolled[0][step][0, 0], atol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["ffno", "unet", "fno"])
+def test_a_baseline_and_an_emulator_are_two_rollouts_side_by_side(
+    watch, make_data, make_candidate, name
+):
+    """Nobody has trained them; what counts is that each lane is its own model's rollout."""
+    if name == "fno":
+        pytest.importorskip("neuralop", reason="needs overtone[neuralop]", exc_type=ImportError)
+    options = {"width": 8} if name == "unet" else {"modes": 4, "width": 8, "layers": 1}
+    domain = WellFolder(make_data(2), "test", 3).domain
+    other = Candidate(name, ot.baseline(name, domain=domain, context=2, **options))
+    session, ask = watch(2, make_candidate(2), other)
+    about = session.stage.facts()["models"]
+    assert [(m["patched"], m["schedules"]) for m in about] == [
+        (True, ["2-4-8", "2-4-8+shift"]),
+        (False, []),
+    ]
+    tracks = [{"model": 0, "schedule": "2-4-8+shift"}, {"model": 1, "schedule": "1"}]
+    ask("open", lanes=tracks, **START)
+    for _ in range(4):
+        header, _ = ask("step")
+    for lane, (candidate, track) in enumerate(zip(session.stage.candidates, tracks, strict=True)):
+        window = session.stage.window(candidate, 1, 1)
+        *_, last = ot.rollout(candidate.model, window, steps=4, schedule=track["schedule"])
+        _, (exact,) = ask("exact", lane=lane)
+        np.testing.assert_allclose(exact, last[0].numpy(), rtol=0, atol=1e-6)
+        own = header["points"][-1]["lanes"][lane]
+        truth = session.stage.true_frame(1, 1 + 3 + 3)  # both predict the same frames
+        assert own["error"] == pytest.approx(vrmse(last[0], truth, ndim=2).mean().item(), rel=1e-3)
+        assert (own["patch"] is None, own["seams"] is None) == (lane == 1,) * 2
+        assert header["lanes"][lane]["spectrum"]
 
 
 def test_a_residual_has_its_own_precision(watch, lanes):
@@ -214,3 +251,59 @@ def test_memory_stays_flat_over_many_steps(watch, lanes):
         sizes.append(len(frames) * 2 * 32 * 4)
     assert max(sizes) <= 200_000 + 4096
     assert sizes[-1] == sizes[-5]
+
+
+WORDS = (
+    "2 4 8 2-4-8 4-8+shift 16 3 0 -1 8x4 8x4x2 explicit:8-4 bursts:8:2:3 warmup:4:8 random:2-4:1 "
+    "adaptive:0.02 adaptive:x 8+shift:at:99 99999999999 1e3 +shift shift : - 8- 8.0"
+)
+
+
+def any_message(random):
+    """A message as a page could send it, each value within or beyond what there is."""
+    number = lambda: random.choice([0, 1, 2, 3, 4, 7, 31, 10**6])  # noqa: E731
+    view = {
+        "field": random.choice([0, 0, 1, 3]), "mode": random.choice(["slice", "mean"]),
+        "across": random.randrange(3), "index": number(), "along": random.choice([0, 0, 0, 1, 2]),
+    }  # fmt: skip
+    tracks = [
+        {"model": random.choice([0, 0, 1, 2]), "schedule": random.choice(WORDS.split())}
+        for _ in range(2)
+    ]
+    return random.choice(
+        [
+            {"type": "open", "trajectory": random.choice([0, 1, 0, 5]), "start": number(),
+             "view": view, "lanes": tracks[: random.randrange(1, 3)],
+             "estimate": random.random() < 0.3},
+            {"type": "step", "count": random.randrange(1, 4)},
+            {"type": "show", "step": number()},
+            {"type": "back", "step": number()},
+            {"type": "steer", "lane": random.randrange(2),
+             "schedule": random.choice(WORDS.split())},
+            {"type": "look", "view": view},
+            {"type": "push", "lane": random.randrange(2), "field": random.randrange(4),
+             "cell": [number() for _ in range(random.randrange(1, 4))],
+             "radius": random.uniform(0.5, 64), "strength": random.uniform(-5, 5)},
+            {"type": "exact", "lane": random.randrange(2)},
+        ]
+    )  # fmt: skip
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_whatever_a_page_asks_for_is_done_or_refused_in_a_sentence(watch, make_candidate, ndim):
+    random, done, refused = Random(ndim), Counter(), []
+    still = Candidate("still", ot.baseline("persistence", domain=make_candidate(ndim).model.domain))
+    _, ask = watch(ndim, make_candidate(ndim), still, memory=200_000)
+    for _ in range(600):
+        message = any_message(random)
+        kind = message.pop("type")
+        try:
+            header, _ = ask(kind, **message)
+        except OvertoneError as error:
+            refused.append(str(error))
+        else:
+            done[kind] += 1
+            assert header["type"] == ("exact" if kind == "exact" else "frame")
+    assert min(done[kind] for kind in ("open", "step", "steer", "look", "back", "show")) > 0
+    assert all(len(text) > 20 for text in refused)

@@ -12,7 +12,8 @@ from overtone.evaluate.candidates import Candidate
 from overtone.evaluate.results import NextStep, estimate, estimates
 from overtone.evaluate.trajectories import Trajectories
 from overtone.grid import PatchGrid
-from overtone.metrics import vrmse
+from overtone.metrics import bsnmse, vrmse
+from overtone.metrics.spectrum import BANDS
 from overtone.rollout import rollout
 from overtone.schedules import Constant, Patch
 
@@ -45,7 +46,9 @@ def next_steps(
         tick: called after each batch.
     """
     ndim = truth.domain.ndim
-    sums = torch.zeros(len(patches), len(truth), len(truth.domain.fields), dtype=torch.float64)
+    num_fields = len(truth.domain.fields)
+    # Of each patch and trajectory: the error of every field, then that of every band.
+    sums = torch.zeros(len(patches), len(truth), num_fields + len(BANDS), dtype=torch.float64)
     counts = torch.zeros(len(truth), dtype=torch.float64)
     seconds = [0.0] * len(patches)
     pairs = pairs_of(truth, windows)
@@ -57,7 +60,7 @@ def next_steps(
             if number == 0:
                 _step(candidate, window, patch)  # the first call makes tables
             predicted, took = _step(candidate, window, patch)
-            error = vrmse(predicted.cpu(), frame, ndim=ndim).double()
+            error = _errors(predicted.cpu(), frame, ndim)
             # What is not a number is no prediction, and worse than any.
             sums[i].index_add_(0, rows, error.nan_to_num(nan=torch.inf, posinf=torch.inf))
             seconds[i] += took
@@ -66,6 +69,12 @@ def next_steps(
         _result(candidate, truth, patch, sums[i] / counts[:, None], seconds[i] / len(pairs), seed)
         for i, patch in enumerate(patches)
     )
+
+
+def _errors(predicted: Tensor, frame: Tensor, ndim: int) -> Tensor:
+    """VRMSE of each field and BSNMSE of each band, mean over fields: `(B, C + bands)` float64."""
+    bands = bsnmse(predicted.double(), frame.double(), ndim=ndim).mean(dim=1)
+    return torch.cat([vrmse(predicted, frame, ndim=ndim).double(), bands], dim=1)
 
 
 def _step(candidate: Candidate, window: Window, patch: Patch) -> tuple[Tensor, float]:
@@ -126,14 +135,15 @@ def _result(
     seconds: float,
     seed: int,
 ) -> NextStep:
-    """From errors `(N, C)` of each trajectory and field."""
+    """From errors `(N, C + bands)` of each trajectory, as `_errors` has them."""
     domain = truth.domain
-    by_field = estimates(errors, seed=seed)
+    by_field, by_band = errors.split([len(domain.fields), len(BANDS)], dim=1)
     return NextStep(
         patch=patch,
-        vrmse=estimate(errors.mean(dim=1), seed=seed),
-        fields=dict(zip(domain.fields, by_field, strict=True)),
+        vrmse=estimate(by_field.mean(dim=1), seed=seed),
+        fields=dict(zip(domain.fields, estimates(by_field, seed=seed), strict=True)),
         tokens=PatchGrid.lay(domain, patch).num_tokens,
         flops=candidate.flops(domain, patch),
         seconds=seconds,
+        bsnmse=dict(zip(BANDS, estimates(by_band, seed=seed), strict=True)),
     )

@@ -116,6 +116,8 @@ class NextStep(Record):
         fields: VRMSE of each field.
         tokens, flops: of one prediction of one sample.
         seconds: measured, of one prediction of one sample.
+        bsnmse: mean over fields, for each band (low, mid, high); empty in results of older
+            versions.
     """
 
     patch: int | tuple[int, ...]
@@ -124,6 +126,7 @@ class NextStep(Record):
     tokens: int
     flops: int
     seconds: Number
+    bsnmse: dict[str, Estimate] = {}
 
 
 class Harmonics(Record):

@@ -12,6 +12,7 @@ from overtone.report.figures.panels import field_panels, overview
 from overtone.report.figures.steps import (
     band_errors,
     harmonic_growth,
+    next_step_bands,
     physics_constraints,
     rollout_errors,
     seam_growth,
@@ -27,6 +28,7 @@ __all__ = [
     "field_panels",
     "folded_maps",
     "harmonic_growth",
+    "next_step_bands",
     "next_step_dial",
     "overview",
     "physics_constraints",

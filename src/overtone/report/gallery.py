@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from overtone.evaluate.results import Results, Samples, Told
+from overtone.report.figures.animation import contrast
 from overtone.report.figures.artifacts import MAX_SCHEDULES, folded_maps, residual_spectra
 from overtone.report.figures.axis_spectra import axis_spectra
 from overtone.report.figures.band import Banded, error_band
@@ -26,6 +27,7 @@ from overtone.report.figures.scales import VIEWS
 from overtone.report.figures.steps import (
     band_errors,
     harmonic_growth,
+    next_step_bands,
     physics_constraints,
     rollout_errors,
     seam_growth,
@@ -222,20 +224,22 @@ def _panels(results: Results, samples: Samples | None) -> Iterator[Drawing]:
 
 
 def telling_keys(results: Results, samples: Samples, count: int) -> list[Key]:
-    """At most `count` predictions, spread from the best to the worst over all steps."""
+    """At most `count` predictions: the pair that tells most, others from the best to the worst."""
     kept = list(samples.predictions)
     if len(kept) <= count:
         return kept
     errors = {(s.model, s.schedule): s.vrmse_all.value for s in series(results)}
     order = sorted(kept, key=lambda key: np.nan_to_num(errors.get(key, np.inf), nan=np.inf))
-    chosen = evenly_chosen(order, count)
+    pair = contrast(results, samples)
+    others = [key for key in order if key not in pair]
+    chosen = [*pair, *evenly_chosen(others, count - len(pair))]
     return [key for key in kept if key in chosen]
 
 
 def _left_out(samples: Samples, num_keys: int) -> str:
     """What the panels do not show, as sentences; empty if they show all."""
     counts = (
-        ("predictions, spread from the best to the worst", num_keys, len(samples.predictions)),
+        ("predictions, from the best to the worst", num_keys, len(samples.predictions)),
         ("steps kept", min(MAX_STEPS, len(samples.steps)), len(samples.steps)),
         ("fields", min(MAX_FIELDS, len(samples.domain.fields)), len(samples.domain.fields)),
     )
@@ -306,8 +310,18 @@ def _artifacts(results: Results) -> Iterator[Drawing]:
 def _scales(results: Results) -> Iterator[Drawing]:
     yield from _drawn(
         "scales",
+        "next_step_bands",
+        "Errors of one step by scale",
+        "BSNMSE of one step from true frames at each patch, in three bands of wavenumbers of equal "
+        "width on a log scale: the squared error at these scales over the truth's energy there. "
+        "Black lines are 95 % intervals.",
+        "Bar chart of the next-step error in the low, middle and high band for each patch.",
+        lambda: next_step_bands(results),
+    )
+    yield from _drawn(
+        "scales",
         "band_errors",
-        "Errors by scale",
+        "Errors of rollouts by scale",
         "BSNMSE, mean over all steps, in three bands of wavenumbers of equal width on a log "
         "scale: the squared error at these scales over the truth's energy there. Black lines are "
         "95 % intervals." + _lost(results),

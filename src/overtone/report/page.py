@@ -23,6 +23,8 @@ MOVING = "rollout"
 """Name of the animation, without suffix."""
 MAX_MOVING = 3_000_000
 """Bytes of an animation that is shown in the page; of a larger one there is a link."""
+NARROW = 350
+"""CSS pixels that a telephone has for a picture."""
 FIGURES = "figures"
 TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".gif": "image/gif", ".mp4": "video/mp4"}
 
@@ -143,7 +145,8 @@ def _figure(number: int, picture: Picture, image: str | None, files: bool) -> st
     named = f'\n<span class="files">{escape(names)}</span>' if files else ""
     link = f'; see <a href="{escape(_place(picture.files[0]))}">the file</a>' if files else ""
     missing = f"<p>Left out to keep this page small{link}.</p>"
-    content = f'<div class="scroll card" tabindex="0">{image}</div>' if image else missing
+    wide = " wide" if picture.size and _least(picture.size[0]) > NARROW else ""
+    content = f'<div class="scroll card{wide}" tabindex="0">{image}</div>' if image else missing
     to = f'<a class="here" href="#{picture.anchor}" aria-label="link to this figure">#</a>'
     return f"""<figure id="{picture.anchor}">
 <h3>{escape(picture.title)} {to}</h3>
@@ -163,12 +166,15 @@ def _embedded(picture: Picture, path: Path) -> str:
         words = f'aria-label="{escape(picture.alt)}"'
         return f'<video controls loop muted src="{source}" {words}></video>'
     width, height = picture.size
-    # Below this width the text in the picture can't be read: its container scrolls instead.
-    least = round(0.56 * width)
     return (
         f'<img src="{source}" alt="{escape(picture.alt)}" width="{width}" height="{height}" '
-        f'style="min-width:{least}px">'
+        f'style="min-width:{_least(width)}px">'
     )
+
+
+def _least(width: int) -> int:
+    """The width below which a picture's text can't be read: its container scrolls instead."""
+    return round(0.56 * width)
 
 
 def table(content: Table) -> str:

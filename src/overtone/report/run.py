@@ -33,6 +33,8 @@ PAGE = "report.html"
 FRAMES = "frames.safetensors"
 REFRESH = 30
 """Seconds after which a browser reads the page of a running run again."""
+UNPATCHED = "1"
+"""The schedule of a model without patches: each cell is one."""
 COST = ("progress", "time", "PFLOP", "updates of each patch")
 """What of a run's description is its cost."""
 
@@ -62,7 +64,7 @@ def write_run_report(
 
 
 def _as_samples(glimpse: Glimpse) -> Samples:
-    prediction = {("validation", glimpse.schedule): glimpse.prediction}
+    prediction = {("prediction", glimpse.schedule): glimpse.prediction}
     return Samples(glimpse.domain, glimpse.steps, glimpse.truth, prediction)
 
 
@@ -97,14 +99,17 @@ def _draw(folder: Path, samples: Samples | None, place: Path) -> Iterator[Pictur
 
 
 def _panels(samples: Samples, place: Path) -> Iterator[Picture]:
+    ((model, schedule),) = samples.predictions
+    bare = frozenset({model} if schedule == UNPATCHED else ())
+    by = "" if bare else f", by the schedule {schedule}"
     for number, field in enumerate(samples.domain.fields[:MAX_FIELDS]):
         view = VIEWS[0]
         yield _picture(
-            field_panels(samples, field, view=view), place, f"panels_{number}",
+            field_panels(samples, field, view=view, bare=bare), place, f"panels_{number}",
             f"Validation rollout: {field}",
-            f"The first validation rollout at steps {', '.join(map(str, samples.steps))}, by the "
-            f"schedule {next(iter(samples.predictions))[1]}, of the weights at the last validation "
-            "that was drawn; all fields share one scale, all residuals another.",
+            f"The first validation rollout at steps {', '.join(map(str, samples.steps))}{by}, of "
+            "the weights at the last validation that was drawn; all fields share one scale, all "
+            "residuals another.",
             f"The true and the predicted {field} and their differences at chosen steps.",
             "panels" if number == 0 else "fields",
         )  # fmt: skip

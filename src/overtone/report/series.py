@@ -26,9 +26,10 @@ from overtone.evaluate.results import (
     Results,
     Run,
 )
-from overtone.schedules import Patch
+from overtone.schedules import Constant, Patch
 
 UNPATCHED = "no patches"
+UNKNOWN = Estimate(value=math.nan, low=math.nan, high=math.nan)
 """What stands in the place of a schedule that says nothing."""
 
 T = TypeVar("T")
@@ -173,6 +174,15 @@ class NextPoint:
     def vrmse(self) -> Estimate:
         """VRMSE, mean over fields."""
         return pool([step.vrmse for step in self.steps])
+
+    @property
+    def label(self) -> str:
+        """The patch for a table or a legend."""
+        return str(Constant(self.patch)) if self.patched else UNPATCHED
+
+    def bsnmse(self, band: str) -> Estimate:
+        """The error of a band, mean over fields; NaN if it was not measured."""
+        return pool([step.bsnmse.get(band, UNKNOWN) for step in self.steps])
 
     @property
     def tokens(self) -> int:

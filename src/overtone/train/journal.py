@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from overtone.baselines.registry import BASELINES
 from overtone.errors import ConfigError
 from overtone.files import replacing
 from overtone.train.budget import Budget
@@ -38,6 +39,8 @@ METRICS = "metrics.jsonl"
 SUMMARY = "summary.json"
 RUNNING = "running, or ended without notice"
 """What is known of a run that has no summary."""
+WHOLE = ["1"]
+"""The patches of a model that has none: each cell is one."""
 TABLES = ("losses", "vrmse", "patches")
 """Entries of a line that hold a number for each patch."""
 NUMBERS = ("loss", "lr", "rollout", "rollout_steps", "seconds", "cpu_seconds", "flops")
@@ -342,7 +345,8 @@ def describe(folder: str | Path) -> dict[str, str]:
         rows["best"] = "none: every validation blew up" if blew_up else _errors(best, steps)
         if bare := yardsticks_of(valid[-1]):
             rows["to beat"] = to_beat(bare)
-        rows["updates of each patch"] = _pairs(valid[-1]["patches"])
+        if list(valid[-1]["patches"]) != WHOLE:
+            rows["updates of each patch"] = _pairs(valid[-1]["patches"])
     if resumed := [line for line in lines if line["kind"] == "resume"]:
         rows["resumed"] = "; ".join(_resumed(line) for line in resumed)
     rows["checkpoints"] = ", ".join(_checkpoints(folder)) or "none"
@@ -358,11 +362,13 @@ def _resumed(line: dict[str, Any]) -> str:
 
 def _setting(config: RunConfig) -> dict[str, str]:
     model, data = config.model, config.data
-    patches = ", ".join(map(str, model.patches))
+    kind = f"{model.name}, {model.size}"
+    if model.name not in BASELINES:
+        patches = ", ".join(map(str, model.patches))
+        kind = f"{model.name}, {model.tokenizer}, {model.size}, patches {patches}"
     source = data.path or data.given or f"generated {data.generate and data.generate.system}"
     return {
-        "model": f"{model.name}, {model.tokenizer}, {model.size}, patches {patches}, "
-        f"{model.context} frames",
+        "model": f"{kind}, {model.context} frames",
         "data": source,
         "batch": f"{config.train.batch} windows",
         "optimizer": f"{config.optimizer.kind}, lr {config.optimizer.lr:g}, "
@@ -394,9 +400,12 @@ def _rolls(line: dict[str, Any], steps: int) -> bool:
 
 
 def _errors(line: dict[str, Any], steps: int) -> str:
-    errors = {f"patch {patch}": error for patch, error in line["vrmse"].items()}
+    step, rolled = "patch {}", "cycle"
+    if list(line["vrmse"]) == WHOLE:
+        step, rolled = "next step", "rollout"
+    errors = {step.format(patch): error for patch, error in line["vrmse"].items()}
     if _rolls(line, steps):
-        errors["cycle"] = line["rollout"]
+        errors[rolled] = line["rollout"]
     said = _pairs({k: "blew up" if v is None else f"{v:.4f}" for k, v in errors.items()})
     return f"{said} at update {line['update']:,}"
 

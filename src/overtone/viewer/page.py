@@ -18,8 +18,12 @@ MODULES = (
     "charts.js",
     "gif.js",
     "source.js",
+    "pictures.js",
     "store.js",
     "panels.js",
+    "curves.js",
+    "lanes.js",
+    "help.js",
     "main.js",
 )
 """Each imports from those before it alone, so that one after the other they are one script."""

@@ -12,6 +12,7 @@ from overtone.report.figures.steps import (
     grid_of_panels,
     harmonic_growth,
     mark_end,
+    next_step_bands,
     panels,
     physics_constraints,
     plot_steps,
@@ -191,6 +192,41 @@ def test_intervals_reach_from_low_to_high_and_never_inwards():
 def test_no_bands_to_draw(make_model, make_results):
     with pytest.raises(NothingToDraw):
         band_errors(make_results([make_model(schedules=())]))
+    steps = tuple(step.model_copy(update={"bsnmse": {}}) for step in make_model().next_step)
+    with pytest.raises(NothingToDraw):
+        next_step_bands(make_results([make_model().model_copy(update={"next_step": steps})]))
+
+
+def test_next_steps_have_a_panel_a_model_and_a_bar_a_patch_and_band(
+    make_model, make_bare, make_results, check_labels, legend_names
+):
+    seeds = [make_model(seed=n) for n in (0, 1)]
+    twice = tuple(
+        step.model_copy(
+            update={
+                "bsnmse": {
+                    band: Estimate(value=3 * e.value, low=2 * e.value, high=4 * e.value)
+                    for band, e in step.bsnmse.items()
+                }
+            }
+        )
+        for step in seeds[1].next_step
+    )
+    seeds[1] = seeds[1].model_copy(update={"next_step": twice})
+    results = make_results([*seeds, make_bare()])
+    figure = next_step_bands(results)
+    assert [axes.get_title() for axes in figure.axes] == ["csm", "unet"]
+    bars = [c for c in figure.axes[0].containers if hasattr(c, "patches")]
+    for group, step in zip(bars, seeds[0].next_step, strict=True):  # the mean of 1 and 3
+        heights = [bar.get_height() for bar in group.patches]
+        np.testing.assert_allclose(heights, [2 * e.value for e in step.bsnmse.values()])
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == [
+        "low",
+        "mid",
+        "high",
+    ]
+    assert legend_names(figure) == ["4", "8", "16", "no patches"]
+    check_labels(figure)
 
 
 @pytest.mark.parametrize("sizes", [(0.3, 0.5), (50.0, 1e6), (1e-9, 1e-6)])

@@ -143,16 +143,18 @@ def _write_mp4(path: Path, pictures: Iterator[np.ndarray], fps: int) -> None:
 
 
 def telling_pair(results: Results, samples: Samples) -> list[Key]:
-    """The worst constant schedule of the coarsest patch and the best cycle, where there are both.
+    """What `contrast` finds; else the first two predictions that there are, or the only one."""
+    return contrast(results, samples) or list(samples.predictions)[:2]
 
-    Otherwise the first two predictions that the samples hold, or the only one.
-    """
+
+def contrast(results: Results, samples: Samples) -> list[Key]:
+    """The worst constant schedule of the coarsest patch and the best cycle, if there are both."""
     errors = {(s.model, s.schedule): s.vrmse_all.value for s in series(results)}
     kept = [key for key in samples.predictions if key in errors]
     constants = [(key, s) for key in kept if isinstance(s := _parse(key[1]), Constant)]
     cycles = [key for key in kept if isinstance(_parse(key[1]), Cycle)]
     if not constants or not cycles:
-        return list(samples.predictions)[:2]
+        return []
     coarsest = max(_size(s) for _, s in constants)
     worst = max((k for k, s in constants if _size(s) == coarsest), key=lambda k: _rank(errors[k]))
     return [worst, min(cycles, key=lambda k: _rank(errors[k]))]

@@ -6,7 +6,7 @@ bar) for each schedule, with its interval, or thin lines of single seeds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -22,10 +22,12 @@ from overtone.evaluate.results import Estimate, Harmonics, Results, Run
 from overtone.guard.names import shown
 from overtone.report.runaway import counted, limit, mark_leaving, runs_off, sign_handle
 from overtone.report.series import (
+    UNKNOWN,
     Series,
     domain_of,
     dt_text,
     evenly_chosen,
+    next_points,
     part_names,
     series,
     yardsticks,
@@ -286,20 +288,35 @@ def band_errors(results: Results) -> Figure:
     bands = part_names(found, lambda run: run.bsnmse)
     figure, grid = panels(len(by_model))
     for axes, (name, own) in zip(grid, by_model.items(), strict=True):
-        _draw_bars(axes, own, bands, known)
-        axes.set_title(text(name))
-        axes.set_xticks(range(len(bands)), [text(band) for band in bands])
-        axes.set(xlabel="band of scales", ylabel="BSNMSE\n(1 = predicting nothing there)")
-        axes.grid(visible=False, axis="x")
+        bars = {s.schedule: [_estimate(s, band) for band in bands] for s in own}
+        _draw_bars(axes, name, bars, bands, known)
     sound = [s for s in found if not runs_off(s)] or found
     fit_scale(grid[0], "y", [_estimate(s, band).value for s in sound for band in bands])
-    named = labels(found).items()
-    handles: list = [Swatch(label=text(to), **_fill(known[name])) for name, to in named]
+    handles = _swatches(labels(found), known)
     if len(sound) < len(found):
         limit(grid[0], [e for s in sound for band in bands for e in _ends(_estimate(s, band))])
         marked = [_mark_bars(axes) for axes in grid]
         handles += [sign_handle()] if any(marked) else []
     add_legend(figure, handles)
+    return figure
+
+
+@styled
+def next_step_bands(results: Results) -> Figure:
+    """The same of one step from true frames: a bar for each patch (the paper's Figure 8)."""
+    found = [point for point in next_points(results) if point.steps[0].bsnmse]
+    if not found:
+        raise NothingToDraw("no next step has errors by band")
+    bands, known = list(found[0].steps[0].bsnmse), looks(results)
+    names = list(dict.fromkeys(point.model for point in found))
+    figure, grid = panels(len(names))
+    for axes, name in zip(grid, names, strict=True):
+        own = [point for point in found if point.model == name]
+        bars = {patch_name(p.patch): [p.bsnmse(band) for band in bands] for p in own}
+        _draw_bars(axes, name, bars, bands, known)
+    fit_scale(grid[0], "y", [point.bsnmse(band).value for point in found for band in bands])
+    named = {patch_name(point.patch): point.label for point in found}
+    add_legend(figure, _swatches(named, known), "patch")
     return figure
 
 
@@ -352,18 +369,31 @@ def _growth(results: Results, columns: Sequence[_Column], label: str) -> Figure:
 
 
 def _draw_bars(
-    axes: Axes, own: Sequence[Series], bands: Sequence[str], known: dict[str, Look]
+    axes: Axes,
+    name: str,
+    bars: Mapping[str, Sequence[Estimate]],
+    bands: Sequence[str],
+    known: dict[str, Look],
 ) -> None:
-    width = 0.8 / len(own)
-    for i, s in enumerate(own):
-        estimates = [_estimate(s, band) for band in bands]
+    """A panel of a model: for each schedule, or patch, its errors in all bands."""
+    width = 0.8 / len(bars)
+    for i, (schedule, estimates) in enumerate(bars.items()):
         values = np.array([e.value for e in estimates])
         places = np.arange(len(bands)) - 0.4 + (i + 0.5) * width
-        axes.bar(places, values, 0.92 * width, gid=shown(s.schedule), **_fill(known[s.schedule]))
+        axes.bar(places, values, 0.92 * width, gid=shown(schedule), **_fill(known[schedule]))
         axes.errorbar(
             places, values, yerr=reach(estimates), fmt="none", ecolor="black",
             elinewidth=1, capsize=2,
         )  # fmt: skip
+    axes.set_title(text(name))
+    axes.set_xticks(range(len(bands)), [text(band) for band in bands])
+    axes.set(xlabel="band of scales", ylabel="BSNMSE\n(1 = predicting nothing there)")
+    axes.grid(visible=False, axis="x")
+
+
+def _swatches(named: Mapping[str, str], known: dict[str, Look]) -> list:
+    """Legend entries of bars: schedules, and what the legend calls them."""
+    return [Swatch(label=text(to), **_fill(known[name])) for name, to in named.items()]
 
 
 def _ends(estimate: Estimate) -> tuple[float, float, float]:
@@ -384,8 +414,7 @@ def _mark_bars(axes: Axes) -> bool:
 
 
 def _estimate(s: Series, band: str) -> Estimate:
-    missing = Estimate(value=np.nan, low=np.nan, high=np.nan)
-    return s.pooled(lambda run: run.bsnmse.get(band, missing))
+    return s.pooled(lambda run: run.bsnmse.get(band, UNKNOWN))
 
 
 def _fill(look: Look) -> dict:

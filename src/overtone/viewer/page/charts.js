@@ -14,13 +14,13 @@ export function ticks(low, high, most) {
   return found;
 }
 
-/** Ticks of a logarithmic axis: powers of ten, and 2 and 5 between them where there are few. */
+/** Ticks of a logarithmic axis: powers of ten, and some between them where there are few. */
 export function logTicks(low, high) {
   const found = [], decades = Math.log10(high / low);
   const every = Math.max(1, Math.ceil(decades / 4));
   for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++) {
-    if (decades > 2 && e % every) continue;
-    for (const m of decades <= 2 ? [1, 2, 5] : [1]) found.push(m * 10 ** e);
+    if (decades > 3 && e % every) continue;
+    for (const m of decades <= 2 ? [1, 2, 5] : decades <= 3 ? [1, 3] : [1]) found.push(m * 10 ** e);
   }
   return found.filter((value) => value >= low * 0.999 && value <= high * 1.001);
 }
@@ -28,7 +28,7 @@ export function logTicks(low, high) {
 /** A chart: a heading, a canvas and what is drawn on it. */
 export class Chart {
   constructor(title, about, { small = false, ...options } = {}) {
-    this.options = { yLog: false, xLabel: "step", unit: "", ...options };
+    this.options = { yLog: false, xLabel: "step", unit: "", decades: 9, ...options };
     this.small = small;
     this.canvas = make("canvas", { title: about });
     this.canvas.setAttribute("role", "img");
@@ -38,6 +38,11 @@ export class Chart {
     this.pointer = null;
     this.canvas.addEventListener("pointermove", (event) => { this.pointer = event.offsetX; this.draw(); });
     this.canvas.addEventListener("pointerleave", () => { this.pointer = null; this.draw(); });
+  }
+
+  /** Say what is drawn, behind the heading. */
+  note(text) {
+    this.heading.lastChild.textContent = text;
   }
 
   /** Show other data: series of {x, y, colour, dash, width, low, high}, marks and a current x. */
@@ -80,7 +85,7 @@ export class Chart {
     if (!ys.length) [low, high] = yLog ? [0.01, 1] : [0, 1];
     if (yLog) {
       if (high / low < 4) [low, high] = [low / 2, high * 2];
-      low = Math.max(low / 1.15, high * 1e-9);
+      low = Math.max(low / 1.15, high * 10 ** -this.options.decades);
       high *= 1.15;
     } else {
       low = Math.min(low, this.options.floor ?? low);

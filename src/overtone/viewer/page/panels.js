@@ -55,10 +55,10 @@ export class Panels {
     new ResizeObserver(() => this.draw()).observe(element.parentElement);
   }
 
-  /** Show a frame; `names` are the lanes' models. */
-  show(frame, names) {
+  /** Show a frame; `models` are the lanes'. */
+  show(frame, models) {
     this.frame = frame;
-    this.names = names;
+    this.models = models;
     this.fields = fieldsOf(frame);
     this.fitResidual();
     this.draw();
@@ -79,24 +79,31 @@ export class Panels {
   /** What is drawn, in order. */
   list() {
     const { truth, lanes } = this.fields;
-    const names = this.names, schedules = this.frame.lanes.map((lane) => lane.schedule);
     const found = [{ title: "truth", values: truth, signed: false,
       veil: truth ? "" : "past the end of the data: no truth from here on" }];
     lanes.forEach(({ prediction, residual }, lane) => {
       const stopped = this.frame.lanes[lane].stopped;
       if (lane) found.push({ title: "A − B", signed: true, values: prediction.map((p, i) => lanes[0].prediction[i] - p) });
-      found.push({ lane, title: new Set(names).size > 1 ? `${names[lane]} ${schedules[lane]}` : schedules[lane], values: prediction,
-        signed: false, grid: true, paint: true, veil: stopped ? `stopped: ${stopped}` : "", hard: true });
+      found.push({ lane, title: this.titleOf(lane), values: prediction, signed: false,
+        grid: true, paint: true, veil: stopped ? `stopped: ${stopped}` : "", hard: true });
       found.push({ lane, title: "− truth", values: residual, signed: true, grid: true,
         veil: residual ? "" : "no truth to compare with" });
     });
     return found;
   }
 
+  /** A lane's schedule, and its model where there are two; a model without patches has its name alone. */
+  titleOf(lane) {
+    const { name, patched } = this.models[lane], { schedule } = this.frame.lanes[lane];
+    if (!patched) return name;
+    return new Set(this.models).size > 1 ? `${schedule} · ${name}` : schedule;
+  }
+
   layout(count) {
     const wide = this.element.parentElement.clientWidth;
     const aspect = aspectOf(this.frame);
-    const tall = Math.min(620, Math.max(300, 0.58 * window.innerHeight));
+    // The curves are to be seen with the fields.
+    const tall = Math.min(560, Math.max(300, 0.46 * window.innerHeight));
     let best = { width: 0 };
     for (const columns of count === 6 ? [6, 3] : [3]) {
       const rows = count / columns;
@@ -129,7 +136,7 @@ export class Panels {
     const act = (event) => this.touch(panel, event);
     canvas.addEventListener("pointerdown", act);
     canvas.addEventListener("pointermove", act);
-    canvas.addEventListener("pointerleave", () => { panel.reading = ""; this.caption(panel); });
+    canvas.addEventListener("pointerleave", () => this.read(null));
     this.element.append(element);
     return panel;
   }
@@ -160,6 +167,24 @@ export class Panels {
     panel.note.textContent = panel.reading ?? "";
   }
 
+  /** Tell the values of one cell in all panels, and its place in the first; null ends it. */
+  read(cell) {
+    const { shape } = this.fields;
+    this.panels.forEach((panel, n) => {
+      const value = cell && panel.entry.values?.[cell[0] * shape[1] + cell[1]];
+      panel.reading = cell ? `${n ? "" : this.placeOf(cell)}${panel.entry.values ? short(value) : ""}` : "";
+      this.caption(panel);
+    });
+  }
+
+  /** Where a cell's centre is, in the domain's units. */
+  placeOf(cell) {
+    const { domain } = this.frame, { shape } = this.fields;
+    const at = axesShown(this.frame).map((axis, n) => (axis === null ? `step ${cell[n]}`
+      : `${"xyz"[axis]} ${short(((cell[n] + 0.5) / shape[n]) * domain.extent[axis], 2)}`));
+    return `${at.join(", ")}: `;
+  }
+
   /** Draw one entry into a box. */
   draft(context, box, entry) {
     context.clearRect(box.x, box.y, box.width, box.height);
@@ -178,10 +203,7 @@ export class Panels {
     const box = panel.canvas.getBoundingClientRect();
     const share = [(event.clientX - box.left) / box.width, 1 - (event.clientY - box.top) / box.height];
     const cell = share.map((s, n) => Math.min(shape[n] - 1, Math.max(0, Math.floor(s * shape[n]))));
-    if (entry.values) {
-      panel.reading = short(entry.values[cell[0] * shape[1] + cell[1]], 4);
-      this.caption(panel);
-    }
+    this.read(cell);
     const painting = entry.paint && this.brush && (event.type === "pointerdown" || event.buttons & 1);
     if (painting) this.onPaint(entry.lane, this.cellOf(share));
   }

@@ -2,7 +2,8 @@
 
 const FRAME_BYTES = 48e6;
 const MAX_POINTS = 20000;
-const MAX_EVENTS = 60;
+/** Changes that a link can hold. */
+export const MAX_EVENTS = 60;
 
 /** Numbers and frames by step. */
 export class History {
@@ -67,7 +68,11 @@ export class Log {
 
   note(event) {
     this.events.push(event);
-    if (this.events.length > MAX_EVENTS) this.lost = true;
+  }
+
+  /** Whether there are more than a link can hold. */
+  get lost() {
+    return this.events.length > MAX_EVENTS;
   }
 
   /** After going back to a step, the schedules in force are what counts from there on. */

@@ -1,13 +1,14 @@
 // Texts of the page, and small makers of elements and numbers.
 
+/** A sentence for each measure: its name, then what it means. */
 export const MEASURES = {
   error: "VRMSE: how far the prediction is from the truth, in units of the truth's own variation over space; 1 is as bad as predicting the mean.",
-  persistence: "Persistence: the error of saying that nothing changes, from the frame where the rollout starts.",
-  seams: "Seams: how much more the residual jumps across the borders of the patches in use than within them, in dB; 0 means no seams.",
-  spectrum: "Power of the residual of the field that is shown, by wavenumber along an axis; a patch grid shows at its harmonics, which are marked.",
-  tokens: "Tokens: patches of one frame at this step; the work of a step grows with them.",
-  ms: "Milliseconds that the model itself took for the step, on one core of a CPU.",
-  estimate: "Estimate: what the model itself expects its error to be without seeing the truth, with its 90 % band.",
+  persistence: "persistence: the error of saying that nothing changes, from the frame where the rollout starts.",
+  seams: "seams: how much more the residual jumps across the borders of the patches in use than within them, in dB; 0 means no seams.",
+  spectrum: "spectrum: power of the residual of the field that is shown, by wavenumber along an axis; a patch grid shows at its harmonics, which upright lines mark.",
+  tokens: "tokens: patches of one frame at this step; the work of a step grows with them.",
+  ms: "ms: milliseconds that the model itself took for the step, on one core of a CPU.",
+  estimate: "estimate: what the model itself expects its error to be without seeing the truth, with its 90 % band.",
 };
 
 export const KEYS = [
@@ -37,9 +38,11 @@ export function make(tag, properties = {}, ...children) {
 export function short(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
-  const size = Math.abs(value);
-  if (size >= 1e5 || size < 1e-3) return value.toExponential(Math.max(0, digits - 2)).replace(/\.0+e/, "e").replace("e+", "e");
-  return String(Number(value.toPrecision(digits)));
+  const size = Math.abs(value), sign = value < 0 ? "−" : "";
+  if (size >= 1e5 || size < 1e-3) {
+    return sign + size.toExponential(Math.max(0, digits - 2)).replace(/\.0+e/, "e").replace("e+", "e").replace("-", "−");
+  }
+  return sign + String(Number(size.toPrecision(digits)));
 }
 
 /** A schedule without its shift, and whether it has one. */
