@@ -44,7 +44,7 @@ CVIT: dict[str, Any] = {
     "train__unroll_from": 0.0,
     "optimizer__lr": 2e-3,
 }
-CVIT_SYSTEMS = ("rayleigh-benard-mini", LAYER, "active-matter-mini")
+CVIT_SYSTEMS = (SHEAR, "rayleigh-benard-mini", LAYER, "active-matter-mini")
 
 
 def architectures() -> tuple[Study, ...]:
@@ -111,10 +111,10 @@ def _mixed(recipe: str, kind: str, mixing: str, suffix: str, **budget: Any) -> t
 
 
 def cvit(recipe: str) -> Study:
-    """CViT, with what persistence has beside it: its coarse patches are slow to learn."""
+    """CViT without shifts, and persistence beside it: its coarse patches are slow to learn."""
     system = recipe.removesuffix("-mini")
     name = f"cvit-{system}"
-    own = models(recipe, ("ckm", "fixed4", "fixed16"), suffix="-cvit", **CVIT)
+    own = models(recipe, ("ckm", "fixed4", "fixed16"), suffix="-cvit-still", **CVIT)
     comparison = Comparison(
         name, names(own), STILL, start=BEGINS[recipe] + 4, untrained=(PERSISTENCE,)
     )
