@@ -105,6 +105,14 @@ def residuals(results: Results = Path("results")) -> None:
 
 
 @app.command()
+def cost(results: Results = Path("results")) -> None:
+    """Count tokens and FLOPs of models of the paper's sizes on its grids."""
+    from studies.cost import run
+
+    typer.echo(f"wrote {run(results)}")
+
+
+@app.command()
 def calibrate(
     names: Annotated[
         list[str] | None, typer.Argument(help="Packaged models; all of several patches if none.")

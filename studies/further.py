@@ -1,9 +1,9 @@
-"""Further rollouts of models that other studies trained: 100 steps, families of schedules."""
+"""Further rollouts of models that other studies trained: laws, 100 steps, families."""
 
 from __future__ import annotations
 
 from studies.kinds import BEGINS, LAYER, SHEAR, as_packaged, models, names
-from studies.schedules import SCHEDULES
+from studies.schedules import PAIRS, SCHEDULES
 from studies.study import Comparison, Study
 from studies.tried import FURTHER
 
@@ -18,7 +18,7 @@ DRAWN_FAMILIES = ("4-8-16", "dwell:4-8-16:2", "warmup:4-4-8-8:16", "16")
 
 def further_rollouts() -> tuple[Study, ...]:
     """All of them."""
-    return hundred(), families()
+    return hundred(), families(), over_fifty()
 
 
 def hundred() -> Study:
@@ -54,3 +54,13 @@ def families() -> Study:
     own = (*(training for some in blasts.values() for training in some), *flow)
     about = "families of schedules in 3D, and their spectra on shear flow"
     return Study("families", about, own, (*comparisons, spectra))
+
+
+def over_fifty() -> Study:
+    """Laws of physics over the paper's 50 steps, of packaged models."""
+    own = as_packaged(models(SHEAR, ("csm", "ckm", "fixed16")))
+    comparison = Comparison(
+        "physics-shear-flow", names(own), ("4", *PAIRS), steps=50, start=20, curves=("physics",)
+    )
+    about = "laws of physics over 50 steps, of packaged models of shear flow"
+    return Study("physics", about, own, (comparison,))

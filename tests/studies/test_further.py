@@ -2,7 +2,7 @@
 
 from overtone.models.storage import pretrained_names
 from studies.catalogue import STUDIES
-from studies.further import BLASTS, DRAWN_FAMILIES, families, hundred
+from studies.further import BLASTS, DRAWN_FAMILIES, families, hundred, over_fifty
 from studies.schedules import SCHEDULES
 
 
@@ -24,3 +24,11 @@ def test_families_take_their_models_from_the_main_studies():
     assert [c.schedules for c in whole] == [SCHEDULES] * len(BLASTS)
     assert set(drawn.schedules) == set(DRAWN_FAMILIES)
     assert "axis_spectra" in drawn.curves
+
+
+def test_laws_are_followed_over_fifty_steps_by_both_flexible_models():
+    study = over_fifty()
+    (comparison,) = study.comparisons
+    assert comparison.steps == 50
+    assert {t.label for t in study.trainings} == {"csm", "ckm", "fixed16"}
+    assert comparison.curves == ("physics",)
