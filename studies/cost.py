@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import overtone as ot
+from overtone.domain import Domain
 from overtone.files import replacing
 from overtone.grid import PatchGrid
 from overtone.models.flops import call_flops
@@ -61,7 +61,7 @@ def count(config: RunConfig) -> dict[str, Any]:
     (dataset,) = (name for name in GRIDS if config.recipe.startswith(name))
     shape, boundaries, num = GRIDS[dataset]
     fields = [f"field {place}" for place in range(num)]
-    domain = ot.Domain(shape, (1.0,) * len(shape), boundaries, fields, 1.0)
+    domain = Domain(shape, (1.0,) * len(shape), boundaries, fields, 1.0)
     model, frames = make_model(config.model, domain), config.model.context
     updates, batch = config.train.updates_per_patch, config.train.batch
     steps = [

@@ -23,11 +23,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import overtone as ot
-from overtone.domain import Domain
+from overtone.domain import Domain, Window
 from overtone.evaluate.run import one_core
 from overtone.files import replacing
 from overtone.metrics import physics
+from overtone.models.emulator import Emulator
 from overtone.rollout import rollout
 from overtone.schedules import parse_schedule
 from overtone.solvers import ShearFlow
@@ -60,7 +60,7 @@ def run(results: str | Path, *, num: int = NUM, steps: int = STEPS) -> Path:
     with one_core():
         for kind, schedule in MODELS:
             model = _model(kind)
-            window = ot.Window(frames[:, START : START + model.context], model.domain)
+            window = Window(frames[:, START : START + model.context], model.domain)
             made = rollout(model, window, steps=steps, schedule=parse_schedule(schedule))
             predicted = torch.stack([*truth[:, :2].unbind(1), *made], dim=1)
             found[f"{kind}:{schedule}"] = {
@@ -168,5 +168,5 @@ def divergent_share(error: Tensor, domain: Domain) -> float:
     return (physics.divergence(velocity, domain).square().sum() / slopes.square().sum()).item()
 
 
-def _model(kind: str) -> ot.Emulator:
-    return ot.Emulator.from_pretrained(f"{SHEAR}-{kind}")
+def _model(kind: str) -> Emulator:
+    return Emulator.from_pretrained(f"{SHEAR}-{kind}")
