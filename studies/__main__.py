@@ -104,6 +104,22 @@ def assess(
 
 
 @app.command()
+def residuals(results: Results = Path("results")) -> None:
+    """Measure how far packaged models are from the laws of shear flow, by all readings of them."""
+    from studies.residuals import run
+
+    typer.echo(f"wrote {run(results)}")
+
+
+@app.command()
+def cost(results: Results = Path("results")) -> None:
+    """Count tokens and FLOPs of models of the paper's sizes on its grids."""
+    from studies.cost import run
+
+    typer.echo(f"wrote {run(results)}")
+
+
+@app.command()
 def calibrate(
     names: Annotated[
         list[str] | None, typer.Argument(help="Packaged models; all of several patches if none.")

@@ -12,23 +12,15 @@ from typing import Any
 
 from overtone.errors import ConfigError, suggest
 from overtone.train.recipes import DEVELOPED
+from studies.ablations import ablations
+from studies.architectures import architectures
+from studies.further import further_rollouts
+from studies.kinds import FIXED, KINDS, SHEAR, START, as_packaged, labelled, models, names
 from studies.rivals import BUDGETS, SYSTEMS, rivals
+from studies.schedules import MAIN, PAIRS, SCHEDULES, STILL
 from studies.study import Comparison, Study, Training
 from studies.tried import FURTHER, STARTS, scales, tried
 
-KINDS: dict[str, dict[str, Any]] = {
-    "csm": {"model.tokenizer": "csm"},
-    "ckm": {"model.tokenizer": "ckm"},
-    **{
-        f"fixed{patch}": {"model.tokenizer": "fixed", "model.patches": [patch]}
-        for patch in (4, 8, 16)
-    },
-}
-"""The flexible models and their fixed rivals."""
-FIXED = ("fixed4", "fixed8", "fixed16")
-SHEAR = "shear-flow-mini"
-START = DEVELOPED - 8
-"""Where a folded model's context begins on shear flow."""
 GRID_MINUTES = 15.0
 """Processor time of a fixed model on the paper's grid."""
 SHORT = 200
@@ -46,21 +38,6 @@ FORMER: dict[str, Any] = {
 ATTENDING: dict[str, Any] = {**FORMER, "model__time": "attend"}
 CVIT_RATES = {"ckm": 2e-3, "fixed4": 2e-3, "fixed8": 2e-3, "fixed16": 4e-3}
 """Chosen on the validation split, by trials whose scores are in the study's results."""
-STILL = ("4", "8", "16", "4-8-16")
-"""Schedules on a grid that stays where it is."""
-MAIN = (*STILL, *(f"{schedule}+shift" for schedule in STILL))
-PERMUTATIONS = ("4-8-16", "4-16-8", "8-4-16", "8-16-4", "16-4-8", "16-8-4")
-SCHEDULES = (
-    *("4", "8", "16"),
-    *PERMUTATIONS,
-    *(f"random:4-8-16:{seed}" for seed in range(3)),
-    *("bursts:16:4:5", "bursts:4:16:5", "dwell:4-8-16:2", "dwell:4-8-16:4"),
-    *("warmup:4-4-8-8:16", "reverse:16:8-8-4-4:40"),
-    *("16+shift", "4-8-16+shift", "warmup:4-4-8-8:16+shift"),
-)
-"""The paper's schedule families, and the shifted ones."""
-PAIRS = ("16", "16+shift", "4-8-16", "4-8-16+shift")
-"""The coarsest patch and the cycle, without shifts and with them."""
 TELLING = ("4", *PAIRS)
 SEAMS = (*PAIRS, "8+shift", "4")
 LATE = ("vrmse", "energy")
@@ -69,48 +46,11 @@ DRAWN = ("vrmse", "excess", "spectra")
 """Curves of the comparison that the page of results draws."""
 
 
-def models(
-    recipe_name: str,
-    kinds: Iterable[str],
-    *,
-    suffix: str = "",
-    **changes: Any,
-) -> tuple[Training, ...]:
-    """Trainings of several kinds by one recipe.
-
-    Args:
-        recipe_name: of the recipe, which their names begin with.
-        kinds: keys of `KINDS`.
-        suffix: end of their names.
-        changes: dotted settings, with `__` for the dot.
-    """
-    settings = {key.replace("__", "."): value for key, value in changes.items()}
-    return tuple(
-        Training(
-            name=f"{recipe_name}-{kind}{suffix}",
-            recipe=recipe_name,
-            changes={**KINDS[kind], **settings},
-            label=kind,
-        )
-        for kind in kinds
-    )
-
-
 def attending_models(
     kinds: Iterable[str], *, suffix: str = "-short", **changes: Any
 ) -> tuple[Training, ...]:
     """Short trainings on shear flow, in which frames attend to each other."""
     return models(SHEAR, kinds, suffix=suffix, **{**ATTENDING, **changes})
-
-
-def labelled(trainings: Iterable[Training], what: str) -> tuple[Training, ...]:
-    """The same, with what is special about them behind their labels."""
-    return tuple(replace(t, label=f"{t.label} ({what})") for t in trainings)
-
-
-def names(trainings: Iterable[Training]) -> tuple[str, ...]:
-    """Names of trainings."""
-    return tuple(training.name for training in trainings)
 
 
 def _shear_flow() -> Study:
@@ -178,7 +118,7 @@ def _seeds(recipe_name: str, kinds: Iterable[str], start: int) -> Study:
 
 def _seams() -> Study:
     """The packaged models again, so that anyone can measure their seams without training."""
-    own = tuple(replace(t, packaged=True) for t in models(SHEAR, ("fixed16", "csm")))
+    own = as_packaged(models(SHEAR, ("fixed16", "csm")))
     name = f"{SHEAR}-seams"
     comparison = Comparison(
         name, names(own), SEAMS, start=START, curves=("seams", "worst_seams", "axis_spectra")
@@ -189,7 +129,7 @@ def _seams() -> Study:
 def _long() -> Study:
     """Packaged models five times as far as they are compared elsewhere, from unseen starts."""
     packaged = (*models(SHEAR, ("csm", "fixed16")), *models("rayleigh-benard-mini", ("csm",)))
-    own = tuple(replace(t, packaged=True) for t in packaged)
+    own = as_packaged(packaged)
     comparisons = tuple(
         Comparison(name, names(members), MAIN, steps=200, start=start, data=FURTHER, curves=LATE)
         for name, members, start in (
@@ -293,24 +233,6 @@ def _patches() -> Study:
     return Study(name, about, tuple(own), (comparison,))
 
 
-def _omitted() -> Study:
-    """The paper's table of patch 8 left out of training, and asked for all the same."""
-    name, recipe_name = "omitted-patch", "turbulent-radiative-layer-2d-mini"
-    kinds = ("csm", "ckm")
-    whole = models(recipe_name, kinds, suffix="-axial", model__name="axial")
-    without = models(
-        recipe_name,
-        kinds,
-        suffix="-axial-without-8",
-        model__name="axial",
-        model__patches=[4, 16],
-    )
-    own = (*whole, *labelled(without, "without 8"))
-    comparison = Comparison(name, names(own), STILL, start=12, allow_untrained=True)
-    about = "patch 8 left out of training and asked for all the same, axial attention"
-    return Study(name, about, own, (comparison,))
-
-
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
@@ -334,7 +256,9 @@ STUDIES: dict[str, Study] = {
         _rules(),
         _cvit(),
         _patches(),
-        _omitted(),
+        *ablations(),
+        *architectures(),
+        *further_rollouts(),
     )
 }
 

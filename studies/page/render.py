@@ -13,7 +13,7 @@ from pathlib import Path
 from overtone.errors import OvertoneError, suggest
 from overtone.files import replacing
 from overtone.report.series import num_seeds
-from studies.page import assess_tables
+from studies.page import assess_tables, file_tables
 from studies.page.blocks import Block, PageError, content, fill, find_blocks, framed
 from studies.page.model_tables import next_step, setting, training, tried
 from studies.page.plan_tables import plans
@@ -122,8 +122,9 @@ def _render(block: Block, library: Library) -> str:
     try:
         if block.what == "value":
             return render_value(block, library)
-        if block.kind in assess_tables.KINDS:
-            return assess_tables.render(block.kind, block.names, library.folder)
+        for tables in (assess_tables, file_tables):
+            if block.kind in tables.KINDS:
+                return tables.render(block.kind, block.names, library.folder)
         return _render_table(block, library)
     except OvertoneError as error:
         raise PageError(f"line {block.line}, '{block}': {error}") from error

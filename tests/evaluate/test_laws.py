@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import overtone as ot
-from overtone.evaluate.laws import Setting, deviation, laws
+from overtone.evaluate.laws import BALANCES, Setting, deviation, deviations, laws
 from overtone.metrics import physics
 from overtone.solvers import KolmogorovFlow, RayleighBenard, ShearFlow
 
@@ -163,3 +163,37 @@ def test_units_do_not_matter_to_deviations(units):
     whole = physics.total_momentum(velocity, domain, density=density)
     scaled = physics.total_momentum(speed * velocity, domain, density=rho * density)
     assert (scaled / (rho * speed)).tolist() == pytest.approx(whole.tolist(), rel=1e-4)
+
+
+def test_a_balance_is_the_gap_relative_to_what_cancels():
+    """A stretching flow: its divergence is all of its terms, of which the truth's cancel."""
+    setting = setting_of(SHEAR, num=1)
+    frames = frames_of(SHEAR)
+    torn = frames.clone()
+    x = torch.tensor(SHEAR.coordinates[0])[:, None].expand(SHEAR.shape)
+    torn[:, :, 2] += 0.01 * torch.sin(2 * math.pi * x).float()
+    found = deviations(setting, torn, frames)
+    assert set(found) == {
+        *laws(setting), "mass balance", "momentum balance"
+    }  # fmt: skip
+    measures = laws(setting)
+    gaps = {name: (measures[name](torn) - measures[name](frames)).abs() for name in BALANCES}
+    velocity, pressure = frames[:, :, 2:], frames[:, :, 1]
+    slopes = torch.stack([
+        physics.derivative(velocity[:, -1, axis], axis, SHEAR.domain) for axis in range(2)
+    ])  # fmt: skip
+    mass = gaps["divergence"] / slopes.abs().sum(dim=0).mean((1, 2))
+    assert torch.allclose(found["mass balance"], mass)
+    terms = physics.momentum_terms(velocity, pressure, SHEAR.domain, viscosity=1e-3)
+    assert torch.allclose(found["momentum balance"], gaps["momentum"] / terms.mean((1, 2, 3)))
+    assert found["divergence"].item() > 1000 * found["mass balance"].item() > 0
+    assert found["divergence"].item() == pytest.approx(
+        deviation(measures["divergence"](torn), measures["divergence"](frames)).item()
+    )
+    same = deviations(setting, frames, frames)
+    assert {value.item() for value in same.values()} == {0.0}
+
+
+def test_no_balance_without_its_law():
+    frames = torch.ones(1, 3, 4, 8, 12)
+    assert set(deviations(gas(), frames, frames)) == set(laws(gas()))

@@ -155,3 +155,34 @@ def test_a_fluid_at_rest_carries_its_weight_by_pressure(weight):
     assert still.max() < 1e-12
     falling = physics.momentum_residual(velocity, 0 * pressure, domain, viscosity=0.1, force=force)
     torch.testing.assert_close(falling, torch.full_like(falling, abs(weight)))
+
+
+def test_terms_bound_residuals_and_meet_them_where_nothing_cancels():
+    """Of u = (sin x, 0): its divergence is its one term; with -sin y as well, two of them."""
+    domain = ot.Domain((32, 32), (2 * math.pi, 2 * math.pi), "periodic", ("u", "v"), 0.1)
+    x = torch.arange(32, dtype=torch.float64) * 2 * math.pi / 32
+    zero = torch.zeros(32, 32, dtype=torch.float64)
+    alone = torch.stack([torch.sin(x)[:, None].expand(32, 32), zero])
+    assert torch.allclose(physics.mass_terms(alone, domain), physics.mass_residual(alone, domain))
+    both = torch.stack([alone[0], -torch.sin(x)[None, :].expand(32, 32)])
+    slopes = torch.cos(x).abs()
+    assert torch.allclose(physics.mass_terms(both, domain), slopes[:, None] + slopes[None, :])
+    assert bool((physics.mass_residual(both, domain) <= physics.mass_terms(both, domain)).all())
+
+
+def test_momentum_terms_are_each_what_they_say():
+    """Frames at rest in time: u = (sin y, 0) has no advection, ν u as diffusion; p = cos x."""
+    domain = ot.Domain((32, 32), (2 * math.pi, 2 * math.pi), "periodic", ("u", "v"), 0.1)
+    x = torch.arange(32, dtype=torch.float64) * 2 * math.pi / 32
+    u = torch.stack([torch.sin(x)[None, :].expand(32, 32), torch.zeros(32, 32).double()])
+    velocity = torch.stack([0.9 * u, u, 1.1 * u])
+    pressure = torch.cos(x)[:, None].expand(3, 32, 32)
+    found = physics.momentum_terms(velocity, pressure, domain, viscosity=0.3)
+    speed = torch.sin(x).abs()
+    expected = (1.0 + 0.3) * speed[None, :] + speed[:, None]
+    assert torch.allclose(found[0], expected)
+    lifted = physics.momentum_terms(
+        velocity, pressure, domain, viscosity=0.3,
+        force=physics.gradient(pressure, domain),
+    )  # fmt: skip
+    assert torch.allclose(lifted[0], (1.3 * speed)[None, :].expand(32, 32))

@@ -55,9 +55,10 @@ def test_every_model_can_follow_a_schedule(study):
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
 def test_rollouts_fit_into_the_data(study):
-    for training in study.trainings:
-        for comparison in study.comparisons:
-            config = change(training.config(), comparison.data)
+    trainings = {training.name: training for training in study.trainings}
+    for comparison in study.comparisons:
+        for name in comparison.models:
+            config = change(trainings[name].config(), comparison.data)
             needed = comparison.start + config.model.context + comparison.steps
             assert needed <= config.data.generate.steps
 

@@ -5,6 +5,11 @@ truth. What counts is how far the former is from the latter, relative to it:
 
     deviation = |measure(prediction) - measure(truth)| / |measure(truth)|.
 
+Divergence and momentum residual of a good solution are next to nothing, and a deviation relative to
+them says more of the solver than of the model. So each has a *balance* beside it, the same gap
+relative to what has to cancel: the mean over space of the truth's `Σ|∂u_i/∂x_i|` (mass balance) and
+`|∂u/∂t| + |ν∇²u| + |u·∇u| + |∇p - f|` (momentum balance).
+
 | law            | needs                                    | measure                          |
 |----------------|------------------------------------------|----------------------------------|
 | kinetic energy | velocity (and density, if there is one)  | ∫ ½ ρ |u|²                       |
@@ -24,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -38,6 +44,8 @@ Measure = Callable[[Tensor], Tensor]
 
 INCOMPRESSIBLE = ("shear_flow", "rayleigh_benard", "kolmogorov_flow", "active_matter")
 GASES = ("turbulent_radiative_layer_2d", "supernova_explosion", "turbulence_gravity_cooling")
+BALANCES = {"divergence": "mass balance", "momentum": "momentum balance"}
+"""Law -> name of its deviation relative to its terms."""
 UNEVEN = 1e-3
 """Relative differences between cells from which on they are not taken for equal."""
 
@@ -71,10 +79,35 @@ def laws(setting: Setting) -> dict[str, Measure]:
     return _Fields(setting).measures()
 
 
-def deviation(prediction: Tensor, truth: Tensor) -> Tensor:
-    """|prediction - truth| / |truth|; 0 where they are equal, infinite where only truth is 0."""
+def deviation(prediction: Tensor, truth: Tensor, size: Tensor | None = None) -> Tensor:
+    """|prediction - truth| / |size|; 0 where they are equal, infinite where only size is 0.
+
+    Args:
+        prediction, truth: a law's measure of both, `(B,)`.
+        size: what their gap is relative to, `(B,)`; the truth's measure if it is not given.
+    """
     gap = (prediction - truth).abs()
-    return torch.where(gap == 0, 0.0, gap / truth.abs())
+    return torch.where(gap == 0, 0.0, gap / (truth if size is None else size).abs())
+
+
+def deviations(setting: Setting, prediction: Tensor, truth: Tensor) -> dict[str, Tensor]:
+    """All deviations that can be told, by name.
+
+    Args:
+        setting: of the samples.
+        prediction, truth: the latest three frames, `(B, 3, C, *space)`.
+
+    Returns:
+        `(B,)` each.
+    """
+    fields, found = _Fields(setting), {}
+    terms = fields.terms()
+    for name, measure in fields.measures().items():
+        own, true = measure(prediction), measure(truth)
+        found[name] = deviation(own, true)
+        if name in BALANCES:
+            found[BALANCES[name]] = deviation(own, true, terms[name](truth))
+    return found
 
 
 class _Fields:
@@ -99,16 +132,28 @@ class _Fields:
             if self.domain.ndim > 1:
                 found["enstrophy"] = self.enstrophy
             if any(dataset.startswith(name) for name in INCOMPRESSIBLE):
-                found["divergence"] = self.divergence
-            flow = FLOWS.get(dataset)
-            if flow and "pressure" in self.index and flow.fits(self) and self.domain.has_one_dt:
-                found["momentum"] = lambda frames: self.momentum(frames, flow)
+                found["divergence"] = partial(self.divergence, physics.mass_residual)
+            if flow := self._flow():
+                found["momentum"] = partial(self.momentum, flow, physics.momentum_residual)
         if "density" in self.index:
             found["mass"] = self.mass
             gas = any(dataset.startswith(name) for name in GASES)
             if gas and self.velocity and "pressure" in self.index:
                 found["total energy"] = self.total_energy
         return found
+
+    def terms(self) -> dict[str, Measure]:
+        """Mean size of what cancels in a law, for those that are about a residual."""
+        found: dict[str, Measure] = {"divergence": partial(self.divergence, physics.mass_terms)}
+        if flow := self._flow():
+            found["momentum"] = partial(self.momentum, flow, physics.momentum_terms)
+        return found
+
+    def _flow(self) -> Flow | None:
+        """The momentum equation, if all of it is known."""
+        flow = FLOWS.get(self.setting.dataset.lower())
+        known = flow and "pressure" in self.index and flow.fits(self) and self.domain.has_one_dt
+        return flow if known else None
 
     def kinetic_energy(self, frames: Tensor) -> Tensor:
         return physics.kinetic_energy(
@@ -121,9 +166,9 @@ class _Fields:
         density = spin.square().sum(dim=-self.domain.ndim - 1) / 2
         return physics.total(density * self.weights, self.domain)
 
-    def divergence(self, frames: Tensor) -> Tensor:
+    def divergence(self, mass: Callable[..., Tensor], frames: Tensor) -> Tensor:
         velocity = self._vector(frames)[:, -1]
-        found = physics.mass_residual(velocity, self.domain, coordinates=self.uneven)
+        found = mass(velocity, self.domain, coordinates=self.uneven)
         return found.flatten(1).mean(dim=1)
 
     def mass(self, frames: Tensor) -> Tensor:
@@ -134,11 +179,11 @@ class _Fields:
         velocity = self._vector(frames)[:, -1]
         return physics.total_energy(velocity, self._density(frames), pressure, self.domain)
 
-    def momentum(self, frames: Tensor, flow: Flow) -> Tensor:
+    def momentum(self, flow: Flow, balance: Callable[..., Tensor], frames: Tensor) -> Tensor:
         values = []
         for sample, parameters in zip(frames, self.setting.parameters, strict=True):
             velocity = sample[:, self.velocity]
-            residual = physics.momentum_residual(
+            found = balance(
                 velocity,
                 sample[:, self.index["pressure"]],
                 self.domain,
@@ -146,7 +191,7 @@ class _Fields:
                 force=flow.force(self, sample, parameters),
                 coordinates=self.uneven,
             )
-            values.append(residual.mean())
+            values.append(found.mean())
         return torch.stack(values)
 
     def _smooth(self) -> bool:

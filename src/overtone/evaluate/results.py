@@ -240,7 +240,8 @@ class Run(Record):
         spectra: residual spectra at chosen steps.
         axis_spectra: those of each field along each axis, at the middle step.
         physics: name of a law -> at each step, how far the prediction's value of it is from the
-            truth's, relative to the truth's own; 0 is as the truth.
+            truth's, relative to the truth's own, or to the terms that cancel there (`laws`); 0 is
+            as the truth.
         margins: name of a yardstick -> at each step, VRMSE less that of the yardstick on the same
             trajectory; below 0 is better than it. Infinite with a trajectory that blew up.
         told: what the first trajectory's rollout tells of its own error, if the model is

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from overtone.domain import Domain, per_axis
 from overtone.evaluate.candidates import Candidate
-from overtone.evaluate.laws import Setting, deviation, laws
+from overtone.evaluate.laws import Setting, deviations
 from overtone.evaluate.results import Run, Told
 from overtone.evaluate.tally import EARLY, Tally
 from overtone.evaluate.trajectories import Trajectories, coordinates
@@ -118,7 +118,6 @@ class _Flight:
             parameters=tuple(truth.parameters(row) for row in rows),
             coordinates=coordinates(truth.file(rows[0]), layout, self.start.domain.shape),
         )
-        self.measures = laws(self.setting)
         before = _last_two(self.start.fields)
         self.recent = before, before  # predictions and truths
 
@@ -160,20 +159,13 @@ class _Flight:
         self.left = alive
         self.recent = self.recent[0][places], self.recent[1][places]
         self.setting = self.setting.keep(places)
-        self.measures = laws(self.setting) if alive else {}
 
     def _check_laws(self, step: int, rows: list[int], frame: Tensor, true: Tensor) -> None:
-        if not self.measures:
-            return
         now = [
             torch.cat([before, new[:, None]], dim=1)
             for before, new in zip(self.recent, (frame, true), strict=True)
         ]
-        found = {
-            name: deviation(measure(now[0]), measure(now[1]))
-            for name, measure in self.measures.items()
-        }
-        self.tally.record_laws(step, rows, found)
+        self.tally.record_laws(step, rows, deviations(self.setting, *now))
         self.recent = now[0][:, 1:], now[1][:, 1:]
 
 

@@ -5,7 +5,11 @@
 
 are the two of the paper's section "Physics informed behavior" (density 1). A solver's own output
 does not make them zero either: frames lie apart in time and were often coarsened. So compare with
-the truth's residuals.
+the truth's residuals. Where the truth's are next to nothing, relative to them is a number without
+bound; relative to the terms, which have to cancel, it is between 0 and 1:
+
+    mass:       Σ_i |∂u_i/∂x_i|
+    momentum:   |∂u/∂t| + |ν ∇²u| + |u·∇u| + |∇p|
 
 Derivatives are spectral on periodic axes and finite differences of fourth order on others,
 one-sided at the ends. Non-periodic axes have equal cells unless coordinates are given. All
@@ -133,6 +137,15 @@ def mass_residual(
     return divergence(velocity, domain, coordinates=coordinates).abs()
 
 
+def mass_terms(
+    velocity: Tensor, domain: Domain, *, coordinates: Coordinates | None = None
+) -> Tensor:
+    """Σ_i |∂u_i/∂x_i|, the most that `mass_residual` can be; arguments and shape are its own."""
+    components = _components(velocity, domain)
+    parts = [derivative(c, a, domain, coordinates=coordinates) for a, c in enumerate(components)]
+    return torch.stack(parts).abs().sum(dim=0)
+
+
 def momentum_residual(
     velocity: Tensor,
     pressure: Tensor,
@@ -156,6 +169,37 @@ def momentum_residual(
         `(..., T - 2, *space)`: the length of the vector. The time derivative is a central
         difference, so the exact solution has a residual of order dt².
     """
+    terms = _momentum(velocity, pressure, domain, viscosity, force, coordinates)
+    return _length(torch.stack(terms).sum(dim=0), domain)
+
+
+def momentum_terms(
+    velocity: Tensor,
+    pressure: Tensor,
+    domain: Domain,
+    *,
+    viscosity: float,
+    force: Tensor | None = None,
+    coordinates: Coordinates | None = None,
+) -> Tensor:
+    """|∂u/∂t| + |ν ∇²u| + |u·∇u| + |∇p - f|, the most that `momentum_residual` can be.
+
+    Pressure and force are one term: at rest they balance each other. Arguments and shapes are those
+    of `momentum_residual`.
+    """
+    terms = _momentum(velocity, pressure, domain, viscosity, force, coordinates)
+    return torch.stack([_length(term, domain) for term in terms]).sum(dim=0)
+
+
+def _momentum(
+    velocity: Tensor,
+    pressure: Tensor,
+    domain: Domain,
+    viscosity: float,
+    force: Tensor | None,
+    coordinates: Coordinates | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """∂u/∂t, -ν ∇²u, u·∇u and ∇p - f, each `(..., T - 2, d, *space)`."""
     frames = velocity.dim() - domain.ndim - 2
     if frames < 0 or velocity.shape[frames] < 3:
         raise DomainError(
@@ -176,8 +220,12 @@ def momentum_residual(
     if force is not None:
         push = push - force.narrow(frames, 1, num).double()
     change = (later - earlier) / (2 * domain.dt)
-    residual = change - viscosity * diffusion + advection + push
-    return residual.square().sum(dim=component).sqrt()  # norm() takes a slow path over this axis
+    return change, -viscosity * diffusion, advection, push
+
+
+def _length(vectors: Tensor, domain: Domain) -> Tensor:
+    """Lengths `(..., *space)` of `(..., d, *space)`; norm() takes a slow path over this axis."""
+    return vectors.square().sum(dim=-domain.ndim - 1).sqrt()
 
 
 def _spectral_derivative(field: Tensor, dim: int, length: float) -> Tensor:

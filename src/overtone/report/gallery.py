@@ -333,8 +333,8 @@ def _scales(results: Results) -> Iterator[Drawing]:
         "physics",
         "Physical constraints",
         "How far each quantity of the prediction is from the truth's, at each step, relative to "
-        "the truth's own on the same grid: 0 is as the truth, 1 is off by as much as it."
-        + _lost(results),
+        "the truth's own on the same grid: 0 is as the truth, 1 is off by as much as it. A balance "
+        "is relative to the terms that cancel each other in the truth." + _lost(results),
         "Line charts of deviations from physical laws over the rollout for each schedule.",
         lambda: physics_constraints(results),
     )

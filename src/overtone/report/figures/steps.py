@@ -275,7 +275,7 @@ def physics_constraints(results: Results) -> Figure:
     for axes in grid[-1]:
         axes.set(xlabel=step_label(results))
     for axes in grid[:, 0]:
-        axes.set(ylabel="deviation / truth's own\n(0 = as the truth)")
+        axes.set(ylabel="deviation\n(0 = as the truth)")
     add_legend(figure, [*schedule_handles(labels(found), known), *signs(grid.flat)])
     return figure
 
