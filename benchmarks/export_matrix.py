@@ -4,7 +4,7 @@ Every kind of spatial mixing on every kind of boundary in one, two and three dim
 tokenizer and both ways of time in turn; then the baselines and CViT. The models are small and
 untrained, with outputs ten times as large as usual, so that ten steps lead somewhere. Each program
 is written, loaded again and rolled out beside its model, from one sample and from three, with
-another shift at every step. Run it with
+another shift at every step; as `pt2` also with the grid at rest (`pt2_at_rest`). Run it with
 
     python benchmarks/export_matrix.py [NAME ...] [--out results/export_matrix.json]
 
@@ -28,13 +28,13 @@ import torch
 
 import overtone as ot
 from overtone.errors import OvertoneError
-from overtone.export.formats import FORMATS, quiet
-from overtone.export.program import moved_axes, trace, waves
-from overtone.export.verify import BATCHES, Program, difference
 from overtone.files import replacing
 from overtone.models.architecture import Time
 from overtone.models.base import Model
 from overtone.models.cvit import build_cvit
+from overtone.programs.formats import FORMATS, quiet
+from overtone.programs.program import moved_axes, trace, waves
+from overtone.programs.verify import BATCHES, Program, difference
 from overtone.version import machine
 
 STEPS = 10
@@ -130,27 +130,30 @@ def measure(case: Case, formats: Sequence[str]) -> dict[str, float | str]:
     patch = model.patches[-1] if model.patched else 1
     found: dict[str, float | str] = {}
     with TemporaryDirectory() as folder:
-        try:
-            with quiet():
-                program = trace(model, model.domain, patch)
-        except Exception as error:
-            return {kind: _reason(error) for kind in formats}
         for kind in formats:
             path = Path(folder) / f"program{FORMATS[kind].suffix}"
             try:
                 with quiet():
+                    program = trace(model, model.domain, patch, exact=FORMATS[kind].exact)
                     FORMATS[kind].write(program, path)
-                    found[kind] = _difference(model, path, kind, patch)
+                    found |= _differences(model, path, kind, patch)
             except Exception as error:
                 found[kind] = _reason(error)
     return found
 
 
-def _difference(model: Model, path: Path, kind: str, patch: Any) -> float:
+def _differences(model: Model, path: Path, kind: str, patch: Any) -> dict[str, float]:
+    """The format's, and, where nothing but shifts can change its numbers, without them."""
     moved = moved_axes(model, model.domain)
     program = Program(FORMATS[kind].load(path), model.context, moved)
     windows = [waves(model.domain, model.context, samples=batch, seed=batch) for batch in BATCHES]
-    return max(difference(model, program, window, patch=patch, steps=STEPS) for window in windows)
+
+    def largest(shifts: bool) -> float:
+        how: dict[str, Any] = {"patch": patch, "steps": STEPS, "shifts": shifts}
+        return max(difference(model, program, window, **how) for window in windows)
+
+    at_rest = {f"{kind}_at_rest": largest(False)} if FORMATS[kind].exact else {}
+    return {kind: largest(True)} | at_rest
 
 
 def _reason(error: BaseException) -> str:

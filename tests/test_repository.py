@@ -28,7 +28,7 @@ LAYERS = [
     {"models", "solvers", "data", "metrics"},
     {"flexify", "baselines"},
     {"rollout"},
-    {"train", "evaluate", "assess", "export"},
+    {"train", "evaluate", "assess", "programs"},
     {"report", "viewer"},
     {"cli"},
     {"studies"},

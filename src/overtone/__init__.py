@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from overtone.assess import assess
     from overtone.assess.plan import plan
     from overtone.evaluate import evaluate
-    from overtone.export import export
+    from overtone.programs.run import export
     from overtone.report.figures.rollout import plot_rollout
     from overtone.rollout.calibrate import calibrate
     from overtone.train import recipes
@@ -51,7 +51,7 @@ LATER = {
     "calibrate": ("overtone.rollout.calibrate", "calibrate"),
     "data": ("overtone.data", ""),
     "evaluate": ("overtone.evaluate", ""),  # a module that can be called, see there
-    "export": ("overtone.export", ""),  # likewise
+    "export": ("overtone.programs.run", "export"),
     "fit": ("overtone.train.fit", "fit"),
     "plan": ("overtone.assess.plan", "plan"),
     "plot_rollout": ("overtone.report.figures.rollout", "plot_rollout"),

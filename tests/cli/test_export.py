@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from overtone.export import run
+from overtone.programs import run
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def asked(monkeypatch):
         options["progress"](1, 1, "done")
         return {"programs": [{"file": "patch-8.pt2", "difference": 2e-6}]}
 
-    monkeypatch.setattr("overtone.export.export", export)
+    monkeypatch.setattr("overtone.programs.run.export", export)
     return seen
 
 

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from overtone.export import manifest
+from overtone.programs import manifest
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import overtone as ot
-from overtone.export.player import Player
-from overtone.export.program import waves
+from overtone.programs.player import Player
+from overtone.programs.program import waves
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overtone.export.bundle import bundle
+from overtone.programs.bundle import bundle
 from overtone.schedules import parse_schedule
 
 STRINGS = [

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import overtone as ot
-from overtone.export.program import waves
-from overtone.export.verify import Program, difference
+from overtone.programs.program import waves
+from overtone.programs.verify import Program, difference
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,7 @@ def test_a_shift_that_is_ignored_is_seen(case):
     program.call = lambda fields, shift: call(fields, 0 * shift)
     assert difference(model, program, window, patch=8, steps=1) == 0
     assert difference(model, program, window, patch=8) > 1e-5
+    assert difference(model, program, window, patch=8, shifts=False) == 0
 
 
 def test_nan_is_infinitely_far(case):

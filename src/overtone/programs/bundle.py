@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "domain.py": ("MAX_AXES", "MAX_INT", "PerAxis", "per_axis", "is_int", "entries"),
     "grid.py": ("PatchGrid",),
     "schedules.py": (),
-    "export/player.py": (),
+    "programs/player.py": (),
 }
 """File -> what of it is needed; nothing named is all of it."""
 PACKAGE = Path(__file__).parents[1]

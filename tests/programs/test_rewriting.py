@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from overtone.export.rewriting import SHORT, split
+from overtone.programs.rewriting import SHORT, split
 
 
 @pytest.mark.parametrize("length", [1, 7, 64, 65, 96, 4096, 32768, 64 * 61, 12289])

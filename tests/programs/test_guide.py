@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import overtone as ot
-from overtone.export.guide import examples, readme
-from overtone.export.manifest import Exported, Source
-from overtone.export.program import waves
+from overtone.programs.guide import examples, readme
+from overtone.programs.manifest import Exported, Source
+from overtone.programs.program import waves
 
 
 def guide(model, *kinds, patch=8):
