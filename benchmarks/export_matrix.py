@@ -8,8 +8,9 @@ another shift at every step; as `pt2` also with the grid at rest (`pt2_at_rest`)
 
     python benchmarks/export_matrix.py [NAME ...] [--out results/export_matrix.json]
 
-Names, or beginnings of names such as `vit-2d`, choose some. Rows of earlier runs are kept,
-and taken anew if they are asked for by name. `docs/reference/export.md` has the table.
+Names, or beginnings of names such as `vit-2d`, choose some. What earlier runs measured, format
+by format, is kept, and taken anew if it is asked for by name. `docs/reference/export.md` has the
+table.
 """
 
 from __future__ import annotations
@@ -177,13 +178,17 @@ def main() -> None:
     rows = {}
     if given.out.is_file():
         rows = {row["name"]: row for row in json.loads(given.out.read_text())["cases"]}
+    formats = given.formats.split(",")
     for case in chosen(given.names):
-        if case.name in rows and not given.names:
+        known = rows.get(case.name, {})
+        if {*formats} <= {*known} and not given.names:
             continue
         began = time.process_time()
-        found = measure(case, given.formats.split(","))
+        found = measure(case, formats)
         seconds = round(time.process_time() - began, 1)
-        rows[case.name] = {"name": case.name, **vars(case), **found, "cpu_seconds": seconds}
+        rows[case.name] = {
+            **{"name": case.name, **vars(case)}, **known, **found, "cpu_seconds": seconds
+        }  # fmt: skip
         print(rows[case.name], flush=True)
         order = [rows[known.name] for known in CASES if known.name in rows]
         content = {"steps": STEPS, "cases": order, "machine": machine()}
