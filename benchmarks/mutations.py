@@ -559,6 +559,8 @@ def scratch_copy() -> Iterator[Path]:
             if entry.name in COPIED:
                 ignored = shutil.ignore_patterns("__pycache__", "_build")
                 shutil.copytree(entry, folder / entry.name, ignore=ignored)
+            elif entry.suffix == ".md":  # what the site links to is found by its resolved path
+                shutil.copy(entry, folder)
             elif not entry.name.startswith(".") or entry.name == ".ci":
                 (folder / entry.name).symlink_to(entry)
         yield folder
