@@ -34,7 +34,7 @@ from rich.table import Table
 from overtone.version import machine
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("src", "studies", "tests", "docs")
+COPIED = ("src", "studies", "tests", "docs", "examples")
 """What a scratch copy has of its own; all else is a link."""
 LIMIT = 600
 """Seconds that the tests of one mutation may take: a bug that makes them hang is noticed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,8 @@ class _Work:
         self, folder: Path, patches: Sequence[Patch], formats: Sequence[str]
     ) -> list[Exported]:
         """All programs; the first that is not the model ends it."""
-        found, total = [], len(patches) * (1 + 2 * len(formats))
+        found: list[Exported] = []
+        total = len(patches) * (1 + 2 * len(formats))
         for patch in patches:
             name = program_name(self.model, patch)
             done = len(found) * 2 + patches.index(patch)
@@ -224,7 +225,7 @@ def _require_plain(model: Model) -> None:
 
 
 @contextmanager
-def _evaluating(model: Model) -> Iterator[None]:
+def _evaluating(model: Model) -> Generator[None]:
     """Within it, the model is in evaluation mode."""
     before = model.training
     model.eval()
