@@ -37,6 +37,26 @@ TOPS = {"src", ".ci", "examples", ".gitignore", "CHANGELOG.md", "CITATION.cff", 
 """All that an sdist may have in its first level."""
 MISTAKE = ["evaluate", "no-such-model", "no-such-data"]
 """Arguments that are wrong: one message and code 2, no traceback."""
+SCHEDULE, PLAYED = "8-16+shift", 10
+"""What is played without torch, and for how many steps."""
+OWN = f"""
+import numpy as np, overtone as ot
+model = ot.load("shear-flow-mini-csm")
+data = ot.data.WellFolder("flows", "test", model.context, coarsen=2)
+window, _ = ot.data.collate([data[28]])
+np.save("window.npy", window.fields.numpy())
+frames = ot.rollout(model, window, steps={PLAYED}, schedule="{SCHEDULE}")
+np.save("own.npy", np.stack([frame.numpy() for frame in frames], axis=1))
+"""
+"""A rollout of a packaged model, on the flow of the example."""
+COMPARED = """
+import numpy as np
+own, played = np.load("own.npy"), np.load("played.npy")
+assert own.shape == played.shape
+spread = own.std(axis=(0, 1, 3, 4), keepdims=True)
+print(float((abs(played - own) / spread).max()))
+"""
+"""The largest difference of the two, in standard deviations of a field."""
 
 
 def version() -> str:
@@ -214,6 +234,32 @@ def sdist_faults(sdist: Path) -> Iterator[str]:
 # What a new user gets
 
 
+class Environment:
+    """An environment of its own in a folder outside of the clone, in which commands are run.
+
+    Args:
+        folder: where commands run.
+        name: of the environment.
+    """
+
+    def __init__(self, folder: Path, name: str):
+        self.folder = folder
+        self.programs = folder / name / ("Scripts" if os.name == "nt" else "bin")
+        own = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+        own |= {"OVERTONE_CACHE": str(folder / "cache"), "MPLCONFIGDIR": str(folder / "mpl")}
+        # For torch the constraints name a version alone; whatever else pip is told stays as it is.
+        own.setdefault("PIP_CONSTRAINT", str(ROOT / "constraints.txt"))
+        self.variables = own
+        run([sys.executable, "-m", "venv", str(folder / name)], cwd=folder, env=own)
+
+    def __call__(self, program: str, *words: str) -> str:
+        """Run one of its programs, which must succeed; returns what it printed."""
+        shown = ("…" if "\n" in word else Path(word).name for word in words)
+        print("  $", program, *shown, flush=True)
+        command = [str(self.programs / program), *words]
+        return run(command, cwd=self.folder, env=self.variables)
+
+
 def walk(wheel: Path, folder: Path) -> Iterator[str]:
     """Install a wheel in an environment of its own, and use it, away from the sources.
 
@@ -221,39 +267,51 @@ def walk(wheel: Path, folder: Path) -> Iterator[str]:
         wheel: the file.
         folder: an empty one outside of the clone.
     """
-    programs = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
-    python, overtone = str(programs / "python"), str(programs / "overtone")
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    environment |= {"OVERTONE_CACHE": str(folder / "cache"), "MPLCONFIGDIR": str(folder / "mpl")}
-    # For torch the constraints name a version alone; whatever else pip is told stays as it is.
-    environment.setdefault("PIP_CONSTRAINT", str(ROOT / "constraints.txt"))
-
-    def step(*command: str) -> str:
-        print("  $", " ".join(Path(word).name if word[:1] == "/" else word for word in command))
-        return run(list(command), cwd=folder, env=environment)
-
-    run([sys.executable, "-m", "venv", str(folder / "environment")], cwd=folder, env=environment)
-    step(python, "-m", "pip", "install", "-qq", str(wheel))
-    step(python, "-m", "pip", "check")
-    said = step(python, "-c", "import overtone; print(overtone.__version__, overtone.__file__)")
+    user = Environment(folder, "environment")
+    user("python", "-m", "pip", "install", "-qq", f"{wheel}[export]")
+    user("python", "-m", "pip", "check")
+    said = user("python", "-c", "import overtone; print(overtone.__version__, overtone.__file__)")
     number, _, place = said.strip().partition(" ")
     if number != version() or not Path(place).is_relative_to(folder):
         yield f"what is imported is {number} at {place}"
     if not Path(place).with_name("py.typed").is_file():
         yield "what is installed is not marked as typed"
-    if "demo" not in step(overtone, "--help"):
+    if "demo" not in user("overtone", "--help"):
         yield "overtone --help does not name the demo"
-    step(overtone, "info")
+    user("overtone", "info")
     shutil.copy(ROOT / "examples" / "first_rollout.py", folder)
-    step(python, "first_rollout.py")
-    step(overtone, "demo", "--steps", "8", "--flows", "1", "--out", "demo")
+    user("python", "first_rollout.py")
+    user("overtone", "demo", "--steps", "8", "--flows", "1", "--out", "demo")
     if not (folder / "demo" / "report.html").is_file():
         yield "the demo wrote no report"
+    yield from without_torch(user)
     done = subprocess.run(  # noqa: S603
-        [overtone, *MISTAKE], cwd=folder, env=environment, capture_output=True, text=True
-    )
+        [str(user.programs / "overtone"), *MISTAKE],
+        cwd=folder, env=user.variables, capture_output=True, text=True,
+    )  # fmt: skip
     if done.returncode != 2 or "Traceback" in done.stderr + done.stdout:
         yield f"a mistake ended with code {done.returncode}: {done.stderr[-300:]}"
+
+
+def without_torch(user: Environment) -> Iterator[str]:
+    """Export a packaged model, and roll it out where there is neither torch nor Overtone.
+
+    Args:
+        user: an environment that has Overtone, in whose folder the example has run.
+    """
+    user("python", "-c", OWN)
+    patches = ("--patch", "8", "--patch", "16")
+    user("overtone", "export", "shear-flow-mini-csm", *patches, "--out", "programs")
+    other = Environment(user.folder, "without-torch")
+    other("python", "-m", "pip", "install", "-qq", "numpy", "onnxruntime")
+    if {"torch", "overtone"} & {*other("python", "-m", "pip", "list").lower().split()}:
+        yield "the environment without torch has it"
+    options = ("--steps", str(PLAYED), "--schedule", SCHEDULE, "--out", "played.npy")
+    other("python", "programs/rollout.py", "window.npy", *options)
+    difference = float(other("python", "-c", COMPARED))
+    print(f"  differs by {difference:.1g} standard deviations after {PLAYED} steps")
+    if not difference < 1e-4:
+        yield f"without torch, frames differ by {difference:.2g} standard deviations"
 
 
 def run(command: list[str], *, cwd: Path, env: dict[str, str]) -> str:

@@ -4,12 +4,13 @@ Every kind of spatial mixing on every kind of boundary in one, two and three dim
 tokenizer and both ways of time in turn; then the baselines and CViT. The models are small and
 untrained, with outputs ten times as large as usual, so that ten steps lead somewhere. Each program
 is written, loaded again and rolled out beside its model, from one sample and from three, with
-another shift at every step. Run it with
+another shift at every step; as `pt2` also with the grid at rest (`pt2_at_rest`). Run it with
 
     python benchmarks/export_matrix.py [NAME ...] [--out results/export_matrix.json]
 
-Names, or beginnings of names such as `vit-2d`, choose some. Rows of earlier runs are kept,
-and taken anew if they are asked for by name. `docs/reference/export.md` has the table.
+Names, or beginnings of names such as `vit-2d`, choose some. What earlier runs measured, format
+by format, is kept, and taken anew if it is asked for by name. `docs/reference/export.md` has the
+table.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ import torch
 
 import overtone as ot
 from overtone.errors import OvertoneError
-from overtone.export.formats import FORMATS, quiet
-from overtone.export.program import moved_axes, trace, waves
-from overtone.export.verify import BATCHES, Program, difference
 from overtone.files import replacing
 from overtone.models.architecture import Time
 from overtone.models.base import Model
 from overtone.models.cvit import build_cvit
+from overtone.export.formats import FORMATS, quiet
+from overtone.export.program import moved_axes, trace, waves
+from overtone.export.verify import BATCHES, Program, difference
 from overtone.version import machine
 
 STEPS = 10
@@ -130,27 +131,30 @@ def measure(case: Case, formats: Sequence[str]) -> dict[str, float | str]:
     patch = model.patches[-1] if model.patched else 1
     found: dict[str, float | str] = {}
     with TemporaryDirectory() as folder:
-        try:
-            with quiet():
-                program = trace(model, model.domain, patch)
-        except Exception as error:
-            return {kind: _reason(error) for kind in formats}
         for kind in formats:
             path = Path(folder) / f"program{FORMATS[kind].suffix}"
             try:
                 with quiet():
+                    program = trace(model, model.domain, patch, exact=FORMATS[kind].exact)
                     FORMATS[kind].write(program, path)
-                    found[kind] = _difference(model, path, kind, patch)
+                    found |= _differences(model, path, kind, patch)
             except Exception as error:
                 found[kind] = _reason(error)
     return found
 
 
-def _difference(model: Model, path: Path, kind: str, patch: Any) -> float:
+def _differences(model: Model, path: Path, kind: str, patch: Any) -> dict[str, float]:
+    """The format's, and, where nothing but shifts can change its numbers, without them."""
     moved = moved_axes(model, model.domain)
     program = Program(FORMATS[kind].load(path), model.context, moved)
     windows = [waves(model.domain, model.context, samples=batch, seed=batch) for batch in BATCHES]
-    return max(difference(model, program, window, patch=patch, steps=STEPS) for window in windows)
+
+    def largest(shifts: bool) -> float:
+        how: dict[str, Any] = {"patch": patch, "steps": STEPS, "shifts": shifts}
+        return max(difference(model, program, window, **how) for window in windows)
+
+    at_rest = {f"{kind}_at_rest": largest(False)} if FORMATS[kind].exact else {}
+    return {kind: largest(True)} | at_rest
 
 
 def _reason(error: BaseException) -> str:
@@ -174,13 +178,17 @@ def main() -> None:
     rows = {}
     if given.out.is_file():
         rows = {row["name"]: row for row in json.loads(given.out.read_text())["cases"]}
+    formats = given.formats.split(",")
     for case in chosen(given.names):
-        if case.name in rows and not given.names:
+        known = rows.get(case.name, {})
+        if {*formats} <= {*known} and not given.names:
             continue
         began = time.process_time()
-        found = measure(case, given.formats.split(","))
+        found = measure(case, formats)
         seconds = round(time.process_time() - began, 1)
-        rows[case.name] = {"name": case.name, **vars(case), **found, "cpu_seconds": seconds}
+        rows[case.name] = {
+            **{"name": case.name, **vars(case)}, **known, **found, "cpu_seconds": seconds
+        }  # fmt: skip
         print(rows[case.name], flush=True)
         order = [rows[known.name] for known in CASES if known.name in rows]
         content = {"steps": STEPS, "cases": order, "machine": machine()}

@@ -34,7 +34,7 @@ from rich.table import Table
 from overtone.version import machine
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("src", "studies", "tests")
+COPIED = ("src", "studies", "tests", "docs", "examples")
 """What a scratch copy has of its own; all else is a link."""
 LIMIT = 600
 """Seconds that the tests of one mutation may take: a bug that makes them hang is noticed."""
@@ -77,6 +77,7 @@ class Verdict:
 PACKAGE, STUDIES = Path("src/overtone"), Path("studies")
 ROLLOUT, VIEWER = PACKAGE / "rollout", PACKAGE / "viewer"
 MODELS, TRAIN, ARTIFACTS = PACKAGE / "models", PACKAGE / "train", PACKAGE / "metrics/artifacts"
+EXPORT, DOCS = PACKAGE / "export", Path("docs/builder")
 ARCHITECTURE = ("models/test_architecture.py",)
 BY_LOOPS = ("models/test_emulator.py::test_a_folded_model_by_loops",)
 NEAR_PERSISTENCE = ("models/test_emulator.py::test_an_untrained_model_is_near_persistence",)
@@ -600,6 +601,90 @@ MUTATIONS = (
     Mutation(
         "report: pictures without a limit", PACKAGE / "report/page.py",
         "left -= size if fits else 0", "left -= 0", ("report/test_page.py", "report/test_html.py")),
+    Mutation(
+        "export: rolled back twice as far", EXPORT / "program.py",
+        "return self._roll(frame, -start)", "return self._roll(frame, -2 * start)",
+        ("export/test_program.py::test_rolling_is_shifting",)),
+    Mutation(
+        "export: walls move, too", EXPORT / "program.py",
+        "return tuple(wraps and model.patched", "return tuple(model.patched",
+        ("export/test_program.py",)),
+    Mutation(
+        "export: what differs least", EXPORT / "verify.py",
+        "largest = max(largest,", "largest = min(largest,", ("export/test_verify.py",)),
+    Mutation(
+        "export: tried at rest alone", EXPORT / "verify.py",
+        "moved = [shifts and moves for", "moved = [False for", ("export/test_verify.py",)),
+    Mutation(
+        "export: complex numbers lost", EXPORT / "program.py",
+        "with_complex() if exact else", "with_complex() if not exact else",
+        ("export/test_program.py",)),
+    Mutation(
+        "export: any difference passes", EXPORT / "run.py",
+        "if not largest <= how.tolerance:", "if not largest <= 1e6 * how.tolerance:",
+        ("export/test_run.py",)),
+    Mutation(
+        "export: the oldest frames", EXPORT / "player.py",
+        "window[:, -self.context :]", "window[:, : self.context]",
+        ("export/test_player.py::test_ten_steps_are_those_of_the_model",)),
+    Mutation(
+        "export: a new frame takes the place of the newest", EXPORT / "player.py",
+        "[window[:, 1:], frame[:, None]]", "[window[:, :-1], frame[:, None]]",
+        ("export/test_player.py::test_ten_steps_are_those_of_the_model",)),
+    Mutation(
+        "export: sums over long axes", EXPORT / "rewriting.py",
+        "return [*split(length // factor), factor] if factor > 1", "return [length] if factor > 1",
+        ("export/test_rewriting.py",)),
+    Mutation(
+        "hub: files are not compared", PACKAGE / "hub.py",
+        "    if listed.fits(path):", "    if path.is_file():", ("test_hub.py",)),
+    Mutation(
+        "hub: all that is there is fetched", PACKAGE / "hub.py",
+        "revision=repository.revision, allow_patterns=list(FILES)",
+        "revision=repository.revision", ("test_hub.py",)),
+    Mutation(
+        "hub: a tag taken for a commit", PACKAGE / "hub.py",
+        "COMMIT.fullmatch(self.revision) is not None", "self.revision is not None",
+        ("test_hub.py",)),
+    Mutation(
+        "hub: nothing that an older model left is removed", PACKAGE / "hub.py",
+        "if name in held and name not in names]", "if name not in held and name not in names]",
+        ("test_hub.py",)),
+    Mutation(
+        "hub: to be private, and public", PACKAGE / "hub.py",
+        "if private and api.model_info(", "if not private and api.model_info(", ("test_hub.py",)),
+    Mutation(
+        "models: a card of other weights is sent", MODELS / "sharing.py",
+        "return model.source if same else None", "return model.source",
+        ("models/test_sharing.py",)),
+    Mutation(
+        "models: folders named in a log are sent", MODELS / "sharing.py",
+        'content.get("kind") in TOLD', 'content.get("kind")', ("models/test_sharing.py",)),
+    Mutation(
+        "models: markup in a card", MODELS / "card.py",
+        'return re.sub(r"[`|<>\\[\\]\\"*]", "_", shown(value))', "return shown(value)",
+        ("models/test_card.py",)),
+    Mutation(
+        "models: a card keeps its old name where it loads", MODELS / "card.py",
+        """lambda found: f'{found[1]}"{name}"'""", "lambda found: found[0]",
+        ("models/test_card.py",)),
+    Mutation(
+        "docs: comments left in code and out of it", DOCS / "pages.py",
+        'lambda part: _COMMENT.sub("", part)', "lambda part: part", ("docs/test_pages.py",)),
+    Mutation(
+        "docs: links from the page instead of the file", DOCS / "pages.py",
+        "path = (origin.parent / target).resolve()", "path = (page.parent / target).resolve()",
+        ("docs/test_pages.py",)),
+    Mutation(
+        "docs: anchors lost", DOCS / "pages.py",
+        "{'#' + anchor if anchor else ''}", "{'' if anchor else ''}", ("docs/test_pages.py",)),
+    Mutation(
+        "docs: a cell's last line is not shown", DOCS / "notebooks.py",
+        "elif shown is not None:", "elif shown is None:", ("docs/test_notebooks.py",)),
+    Mutation(
+        "docs: methods that only refer are shown", DOCS / "api.py",
+        'return skipped or (inspect.getdoc(thing)', 'return skipped and (inspect.getdoc(thing)',
+        ("docs/test_api.py",)),
 )
 # fmt: on
 
@@ -622,8 +707,10 @@ def scratch_copy() -> Iterator[Path]:
         folder = Path(name)
         for entry in ROOT.iterdir():
             if entry.name in COPIED:
-                ignored = shutil.ignore_patterns("__pycache__")
+                ignored = shutil.ignore_patterns("__pycache__", "_build")
                 shutil.copytree(entry, folder / entry.name, ignore=ignored)
+            elif entry.suffix == ".md":  # what the site links to is found by its resolved path
+                shutil.copy(entry, folder)
             elif not entry.name.startswith(".") or entry.name == ".ci":
                 (folder / entry.name).symlink_to(entry)
         yield folder

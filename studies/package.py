@@ -6,7 +6,7 @@ that he has does what its card says.
 
 from __future__ import annotations
 
-import shutil
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -44,6 +44,8 @@ MODELS = {
 
 FIRST, STEPS = 12, 10
 """First frame that the proof predicts, and how many."""
+DIGITS = 4
+"""Of numbers in a log."""
 MANTISSA = 8
 """Bits of a weight's mantissa that are kept, of the ten that half precision has. What is zero
 takes no room in a wheel."""
@@ -72,7 +74,7 @@ def package(run: Path, results: Results, label: str, name: str, out: Path) -> di
     model.save(folder, weights=weights, training=load_candidate(run).training)
     packaged = claim(folder, KIND)
     packaged.file("README.md").write_text(card(name, config, results, found))
-    shutil.copyfile(run / METRICS, packaged.file(METRICS))
+    packaged.file(METRICS).write_text(short_log((run / METRICS).read_text()))
     full, stored = prove(find_model(run), config), prove(folder, config)
     for what, before in full["vrmse"].items():
         change = abs(stored["vrmse"][what] / before - 1)
@@ -96,6 +98,22 @@ def short(tensor: Tensor, bits: int = MANTISSA) -> Tensor:
     even = (pattern >> dropped) & 1  # of two that are equally near, that with a zero at its end
     pattern = (pattern + (1 << (dropped - 1)) - 1 + even) & -(1 << dropped)
     return pattern.to(torch.int16).view(torch.float16)
+
+
+def short_log(text: str) -> str:
+    """A training's log with numbers of `DIGITS` digits, which curves don't show the end of."""
+
+    def shorter(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: shorter(entry) for key, entry in value.items()}
+        return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+    lines = (
+        json.dumps(shorter(json.loads(line)), separators=(",", ":"))
+        for line in text.split("\n")
+        if line
+    )
+    return "".join(f"{line}\n" for line in lines)
 
 
 def prove(model: Path | str, config: RunConfig) -> dict[str, Any]:

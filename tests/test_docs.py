@@ -9,6 +9,8 @@ from importlib import import_module
 
 import pytest
 
+pytest.importorskip("sphinx")
+
 import overtone as ot
 from docs.builder import notebooks
 from docs.builder.api import all_listed

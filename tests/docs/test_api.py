@@ -4,6 +4,8 @@ import inspect
 
 import pytest
 
+pytest.importorskip("sphinx")
+
 import overtone as ot
 from docs.builder.api import all_listed, barred, kind, listed, listing, skip
 

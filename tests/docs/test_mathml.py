@@ -5,6 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytest.importorskip("sphinx")
+pytest.importorskip("latex2mathml")
+
 from docs.builder.mathml import mathml
 from docs.builder.pages import DOCS
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("sphinx")
+
 from docs.builder.pages import DOCS, ROOT, homes, included, relink, without_comments
 
 

@@ -1,6 +1,7 @@
 """A folder of programs: all of it, or nothing."""
 
 import hashlib
+import inspect
 import json
 
 import pytest
@@ -8,8 +9,8 @@ import torch
 
 import overtone as ot
 from overtone.errors import ExportError
-from overtone.export import formats, run
 from overtone.guard.folders import is_ours
+from overtone.export import formats, run
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def quick(monkeypatch):
         step = kept[path.name]
         return lambda window, shift: step(window) if shift is None else step(window, shift)
 
-    def trace(model, domain, patch, *, allow_untrained=False):
+    def trace(model, domain, patch, *, allow_untrained=False, exact=False):
         from overtone.export.program import Step
 
         return Step(model, domain, patch, allow_untrained=allow_untrained)
@@ -198,3 +199,9 @@ def test_progress_reaches_its_end(quick, small_model, tmp_path):
     assert done == sorted(done)
     assert seen[-1] == (6, 6, "done")
     assert (0, 6, "patch-4: tracing") in seen
+
+
+def test_it_is_a_function_whatever_is_imported():
+    """A package of that name would take its place."""
+    assert ot.export is run.export
+    assert [*inspect.signature(ot.export).parameters][:3] == ["model", "out", "patches"]

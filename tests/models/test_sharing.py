@@ -1,12 +1,15 @@
 """What of a model goes to the hub: its weights, and only what is true of them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 import overtone as ot
 from overtone.errors import CheckpointError
+from overtone.models.calibration import Band, Calibration
+from overtone.models.storage import save_calibration
 from tests.hub_stand_in import TOKEN
 
 NAME = "acme/waves"
@@ -65,6 +68,19 @@ def test_the_card_and_the_log_of_a_run_go_along_and_no_folder_of_this_machine(se
     kinds = [json.loads(line)["kind"] for line in files["metrics.jsonl"].splitlines()]
     assert kinds == ["train", "valid"]
     assert not any(b"/home/me" in content for content in files.values())
+
+
+def test_what_was_calibrated_stays_so(sent, run):
+    """That of the folder, and one that was measured since."""
+    model = ot.load(run)
+    band = Band.measure(torch.ones(20, 3, 2), torch.ones(20, 3, 2))
+    found = Calibration(model.digest, (32, 48), ("a", "b"), {"8": 0.1}, {("8", "patch"): band}, {})
+    save_calibration(run / "best", found)
+    ot.load(run).push_to_hub(NAME)
+    assert sent()["calibration.json"] == (run / "best" / "calibration.json").read_bytes()
+    model.calibration = replace(found, errors={"8": 0.2})
+    model.push_to_hub(NAME)
+    assert ot.load(NAME).calibration.errors == {"8": 0.2}
 
 
 def test_weights_that_changed_since_get_no_card_of_others(sent, run):

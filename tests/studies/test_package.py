@@ -11,7 +11,7 @@ from overtone.train.recipes import recipe
 from overtone.train.run import data_folder, train
 from overtone.train.settings import change
 from studies import package as package_module
-from studies.package import MANTISSA, package, proof_data, prove, short
+from studies.package import MANTISSA, package, proof_data, prove, short, short_log
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +68,14 @@ def test_the_card_tells_the_evaluations_numbers(trained, tmp_path):
     assert "shifted at random in 50 % of them" in text
     lines = (tmp_path / "weights" / "waves" / "metrics.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["update"] == 6
+
+
+def test_a_log_keeps_its_numbers_but_for_their_ends():
+    line = {"kind": "train", "update": 123456, "loss": 0.123456789, "losses": {"4": 2.0}, "x": None}
+    text = json.dumps(line) + "\n" + json.dumps({"kind": "valid", "update": 2}) + "\n"
+    first, second = map(json.loads, short_log(text).splitlines())
+    assert first == line | {"loss": 0.1235}
+    assert second == {"kind": "valid", "update": 2}
 
 
 def test_a_proof_can_be_repeated_and_is_on_other_data(trained):

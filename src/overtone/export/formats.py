@@ -45,6 +45,7 @@ class Format:
         write: from a program to a file.
         load: from a file to what can be called.
         tolerance: largest difference from the model, see `verify`, with which it passes.
+        exact: whether it takes the model's complex numbers, see `program.trace`.
         needs: packages that must be there, of the extra `export`.
     """
 
@@ -52,6 +53,7 @@ class Format:
     write: Callable[[ExportedProgram, Path], None]
     load: Callable[[Path], Call]
     tolerance: float
+    exact: bool = False
     needs: tuple[str, ...] = ()
 
 
@@ -131,8 +133,10 @@ def _with_tensors(program: Callable[..., Tensor]) -> Call:
 
 
 FORMATS = {
-    "onnx": Format(".onnx", _write_onnx, _load_onnx, 1e-4, ("onnx", "onnxscript", "onnxruntime")),
-    "pt2": Format(".pt2", _write_pt2, _load_pt2, 1e-5),
+    "onnx": Format(
+        ".onnx", _write_onnx, _load_onnx, 1e-4, needs=("onnx", "onnxscript", "onnxruntime")
+    ),
+    "pt2": Format(".pt2", _write_pt2, _load_pt2, 1e-5, exact=True),
     "aoti": Format(".aoti.pt2", _write_aoti, _load_aoti, 1e-4),
 }
 

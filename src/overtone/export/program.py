@@ -14,6 +14,7 @@ markers are laid for one grid when the program is made.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,7 @@ from torch.export import Dim, ExportedProgram
 from overtone.domain import Domain, PerAxis, Window
 from overtone.grid import PatchGrid
 from overtone.models.base import Model
+from overtone.models.processors.rope import with_complex
 from overtone.ops.constants import as_they_are
 
 MAX_BATCH = 4096
@@ -85,16 +87,27 @@ def moved_axes(model: Model, domain: Domain) -> tuple[bool, ...]:
 
 
 def trace(
-    model: Model, domain: Domain, patch: PerAxis, *, allow_untrained: bool = False
+    model: Model,
+    domain: Domain,
+    patch: PerAxis,
+    *,
+    allow_untrained: bool = False,
+    exact: bool = False,
 ) -> ExportedProgram:
-    """The program of a model at one patch; arguments as for `Step`."""
+    """The program of a model at one patch.
+
+    Args:
+        model, domain, patch, allow_untrained: as for `Step`.
+        exact: keep the model's complex numbers, which not all formats know. Real numbers in their
+            place give the same but for rounding.
+    """
     step = Step(model, domain, patch, allow_untrained=allow_untrained).eval()
     window = waves(domain, model.context, samples=EXAMPLES).fields
     given: tuple[Tensor, ...] = (window,)
     shapes: list[dict[int, Dim] | None] = [{0: Dim("batch", min=1, max=MAX_BATCH)}]
     if any(step.moved):
         given, shapes = (window, torch.zeros(domain.ndim, dtype=torch.int64)), [*shapes, None]
-    with torch.no_grad(), as_they_are():
+    with torch.no_grad(), as_they_are(), with_complex() if exact else nullcontext():
         step(*given)  # leaves the constants behind
         program = torch.export.export(step, given, dynamic_shapes=tuple(shapes))
     for node in program.graph.nodes:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from torch.export import ExportedProgram
 
 from overtone.domain import Domain, PerAxis, Window, per_axis
 from overtone.errors import ExportError, OvertoneError
+from overtone.guard.folders import replacing_owned, require_ours
+from overtone.guard.limits import require_writable
+from overtone.guard.names import shown
+from overtone.models.base import Model, short_patch
+from overtone.models.storage import find_model, load_with_config
 from overtone.export.bundle import bundle
 from overtone.export.formats import FORMATS, quiet, require_format
 from overtone.export.guide import examples, readme
 from overtone.export.manifest import MANIFEST, Exported, Source, manifest
 from overtone.export.program import moved_axes, trace, waves
 from overtone.export.verify import BATCHES, Program, difference
-from overtone.guard.folders import replacing_owned, require_ours
-from overtone.guard.limits import require_writable
-from overtone.guard.names import shown
-from overtone.models.base import Model, short_patch
-from overtone.models.storage import find_model, load_with_config
 from overtone.progress import Tick
 from overtone.schedules import Patch
 
@@ -118,24 +119,19 @@ class _Work:
         self, folder: Path, patches: Sequence[Patch], formats: Sequence[str]
     ) -> list[Exported]:
         """All programs; the first that is not the model ends it."""
-        found, total = [], len(patches) * (1 + 2 * len(formats))
+        found: list[Exported] = []
+        total = len(patches) * (1 + 2 * len(formats))
         for patch in patches:
             name = program_name(self.model, patch)
             done = len(found) * 2 + patches.index(patch)
             self._tell(done, total, f"{name}: tracing")
-            try:
-                with quiet():
-                    traced = trace(
-                        self.model, self.domain, patch, allow_untrained=self.allow_untrained
-                    )
-            except Exception as error:
-                raise _refused(self.model, "traced", error) from error
+            traced = self._traced(patch, {FORMATS[kind].exact for kind in formats})
             for kind in formats:
                 path = folder / f"{name}{FORMATS[kind].suffix}"
                 self._tell(done + 1, total, f"{name}: writing {kind}")
                 try:
                     with quiet():
-                        FORMATS[kind].write(traced, path)
+                        FORMATS[kind].write(traced[FORMATS[kind].exact], path)
                 except Exception as error:
                     raise _refused(self.model, f"written as {kind}", error) from error
                 self._tell(done + 2, total, f"{name}: trying {kind}")
@@ -143,6 +139,18 @@ class _Work:
                 done += 2
         self._tell(total, total, "done")
         return found
+
+    def _traced(self, patch: Patch, wanted: set[bool]) -> dict[bool, ExportedProgram]:
+        """The program of a patch, with the model's complex numbers or without."""
+        options = {"allow_untrained": self.allow_untrained}
+        try:
+            with quiet():
+                return {
+                    exact: trace(self.model, self.domain, patch, exact=exact, **options)
+                    for exact in sorted(wanted)
+                }
+        except Exception as error:
+            raise _refused(self.model, "traced", error) from error
 
     def _tried(self, path: Path, kind: str, patch: Patch) -> Exported:
         """Roll a written program out beside the model."""
@@ -217,7 +225,7 @@ def _require_plain(model: Model) -> None:
 
 
 @contextmanager
-def _evaluating(model: Model) -> Iterator[None]:
+def _evaluating(model: Model) -> Generator[None]:
     """Within it, the model is in evaluation mode."""
     before = model.training
     model.eval()

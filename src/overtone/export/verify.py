@@ -14,8 +14,8 @@ from torch import Tensor
 
 from overtone.domain import Window
 from overtone.errors import ExportError
-from overtone.export.formats import Call
 from overtone.models.base import Model
+from overtone.export.formats import Call
 from overtone.rollout import rollout
 from overtone.schedules import Constant, Patch, Shifted
 
@@ -61,6 +61,7 @@ def difference(
     *,
     patch: Patch,
     steps: int = STEPS,
+    shifts: bool = True,
     allow_untrained: bool = False,
 ) -> float:
     """Largest difference of a program's rollout from the model's.
@@ -70,10 +71,12 @@ def difference(
         program: of one patch.
         window: where to start, `(B, T, C, *space)`.
         patch: the program's.
-        steps: how many; the first has no shift, the others have different ones.
+        steps: how many.
+        shifts: every step but the first has another shift; else the grid is at rest.
         allow_untrained: accept a patch that the model was not trained for.
     """
-    schedule = Shifted(Constant(patch), offsets=_offsets(program.moved, steps))
+    moved = [shifts and moves for moves in program.moved]
+    schedule = Shifted(Constant(patch), offsets=_offsets(moved, steps))
     how = {"steps": steps, "schedule": schedule, "check_finite": False}
     unit, largest = _unit(window), 0.0
     theirs = rollout(model, window, **how, allow_untrained=allow_untrained)

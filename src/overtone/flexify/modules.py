@@ -24,6 +24,9 @@ from overtone.flexify.layers import Conv, ConvTranspose
 from overtone.flexify.patching import ATTACHED, Patching
 from overtone.models.base import short_patch
 
+OWN = "_own_"
+"""Begins the names under which a module keeps attributes that are viewed. Read by their own names,
+graphs of older versions of torch would ask the view, which asks for them."""
 MOST_LISTED = 8
 """Layers that an error names."""
 
@@ -175,6 +178,9 @@ def attach(module: nn.Module, attachment: Attachment) -> None:
     """Make a module flexible."""
     module.__dict__[ATTACHED] = attachment
     names = tuple(sorted(attachment.views))
+    for name in names:
+        if name in module.__dict__:
+            module.__dict__[OWN + name] = module.__dict__[name]
     module.__class__ = flexible_class(type(module), names, attachment.computation is not None)
 
 
@@ -266,7 +272,7 @@ def _viewed(name: str) -> property:
 
     def put(self: Any, value: Any) -> None:
         # Parameters and buffers never come here: nn.Module sets those in its own dictionaries.
-        self.__dict__[name] = value
+        self.__dict__[name] = self.__dict__[OWN + name] = value
 
     return property(get, put)
 
@@ -277,4 +283,4 @@ def _stored(module: nn.Module, name: str) -> Any:
         return module._parameters[name]
     if name in module._buffers:
         return module._buffers[name]
-    return module.__dict__[name]
+    return module.__dict__[OWN + name]

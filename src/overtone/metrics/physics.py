@@ -234,7 +234,8 @@ def _spectral_derivative(field: Tensor, dim: int, length: float) -> Tensor:
     if n % 2 == 0:
         k = k.clone()
         k[-1] = 0  # the derivative of cos at the Nyquist wavenumber vanishes on the grid
-    modes = torch.movedim(torch.fft.rfft(field, dim=dim), dim, -1)
+    # Some versions of MKL refuse a field that is expanded along another axis.
+    modes = torch.movedim(torch.fft.rfft(field.contiguous(), dim=dim), dim, -1)
     return torch.movedim(torch.fft.irfft(1j * k.to(field.device) * modes, n=n), -1, dim)
 
 

@@ -1,8 +1,8 @@
 """A model's way to the hub: a folder of what belongs there, and one commit of it.
 
-A card tells of certain weights. So the card, the record and the log of a training go along only if
-the model still has the weights of the folder that they lie in; weights that were changed since get
-a card that claims nothing of them. Nothing that names a folder of this machine is sent.
+A card tells of certain weights. So the card, the calibration and the log of a training go along
+only if the model still has the weights of the folder that they lie in; weights that were changed
+since get a card that claims nothing of them. Nothing that names a folder of this machine is sent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 from overtone.errors import CheckpointError, OvertoneError
 from overtone.guard.names import shown
-from overtone.hub import CARD, LOG, NEEDED, parse, upload
+from overtone.hub import CALIBRATION, CARD, LOG, NEEDED, parse, upload
 from overtone.models.base import Model
 from overtone.models.card import model_card, readdressed
 from overtone.models.storage import load_folder
@@ -51,6 +51,8 @@ def push(
         else:
             folder.mkdir()
             _copy(origin, folder)
+            if model.calibration is not None:
+                (folder / CALIBRATION).write_text(model.calibration.to_json())
         own = folder / CARD
         if card is None:
             card = own.read_text() if own.is_file() else model_card(model, repository.name)

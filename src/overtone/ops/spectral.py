@@ -72,7 +72,7 @@ class FourierSpace:
 
     def modes(self, fields: Tensor) -> Tensor:
         """Complex modes `(…, *modes)` of real fields `(…, *shape)`."""
-        if 0 in fields.stride():  # of an expanded field, which torch 2.8 can't transform on a CPU
+        if 0 in fields.stride():  # of an expanded field, which not every MKL transforms
             fields = fields.contiguous()
         return torch.fft.rfftn(fields, dim=self._axes)
 

@@ -13,7 +13,7 @@ trajectories.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -90,7 +90,7 @@ def calibrate(
     work.total = len(patches) + len(chosen) * len(kinds)
     bands: dict[tuple[str, str], Band] = {}
     with _measuring(model):
-        errors = {}
+        errors: dict[str, float] = {}
         for patch in patches:
             found = work.single_steps(patch, patches)
             errors[step_of(patch).removeprefix("step ")] = float(found.errors.mean(2).median())
@@ -107,13 +107,13 @@ def calibrate(
         model.calibration = result  # from here on with the ratios of single steps
         for kind in kinds:
             assert kind is not None
-            pool = []
+            pool: list[tuple[Tensor, Tensor]] = []
             for schedule in chosen:
                 pair = work.rollouts(schedule, kind)
                 bands[str(schedule), str(kind)] = Band.measure(*pair)
                 pool.append(pair)
-            every = [torch.cat(parts) for parts in zip(*pool, strict=True)]
-            bands[ANY, str(kind)] = Band.measure(every[0], every[1])
+            errors_of_all = torch.cat([own for own, _ in pool])
+            bands[ANY, str(kind)] = Band.measure(errors_of_all, torch.cat([d for _, d in pool]))
     return replace(result, bands=bands)
 
 
@@ -130,7 +130,7 @@ def _spread(num: int, wanted: int) -> list[int]:
 
 
 @contextmanager
-def _measuring(model: Model) -> Iterator[None]:
+def _measuring(model: Model) -> Generator[None]:
     """The model in evaluation mode, without the calibration that it had."""
     training, before = model.training, model.calibration
     try:
@@ -193,7 +193,8 @@ class _Work:
 
     def rollouts(self, schedule: Schedule, against: Against) -> tuple[Tensor, Tensor]:
         """True errors and accumulated disagreements of all rollouts, `(n, steps, C)`."""
-        errors, estimates = [], []
+        errors: list[Tensor] = []
+        estimates: list[Tensor] = []
         for _, window, target in self.batches():
             frames = rollout(
                 self.model,
@@ -203,7 +204,7 @@ class _Work:
                 estimate=against,
                 on_blow_up="hold",
             )
-            pairs = [], []
+            pairs: tuple[list[Tensor], list[Tensor]] = [], []
             for frame, true in zip(frames, target.unbind(dim=1), strict=True):
                 assert frames.estimate is not None
                 error = vrmse(frame, true, ndim=window.domain.ndim).cpu()

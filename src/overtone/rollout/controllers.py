@@ -88,7 +88,7 @@ class Task:
     domain: Domain
     steps: int
     patches: tuple[Patch, ...]
-    errors: Mapping[Patch, float] = field(default_factory=dict)
+    errors: Mapping[Patch, float] = field(default_factory=dict[Patch, float])
 
     def tokens(self, patch: Patch, shift: int | Sequence[int] = 0) -> int:
         """Tokens of one frame of one sample."""

@@ -83,7 +83,7 @@ class ErrorEstimate:
 
     def __repr__(self) -> str:
         """The numbers, in a line; the map is in `map`."""
-        values = ", ".join(f"{value:.3g}" for value in self.value.tolist())
+        values = ", ".join(f"{value:.3g}" for value in map(float, self.value))
         kind = "VRMSE" if self.calibrated else "uncalibrated disagreement"
         late = ", beyond the calibrated steps" if self.beyond and self.calibrated else ""
         return f"ErrorEstimate(step {self.step}, {kind} {values}, against {self.against}{late})"

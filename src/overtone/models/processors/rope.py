@@ -13,6 +13,8 @@ rotated. Along time, positions are frame numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -22,6 +24,9 @@ from overtone.ops.constants import constant
 
 SLOWEST_FRAME = 100.0
 """Frames in which the slowest of the time frequencies turns by one radian."""
+
+_complex: list[None] = []
+"""As long as those who trace a model and can keep complex numbers."""
 
 
 def turns(num_pairs: int, max_turns: int) -> list[int]:
@@ -83,12 +88,22 @@ def rotate(x: Tensor, rotation: Tensor) -> Tensor:
         rotation: cosine and sine, `(..., head_dim / 2, 2)`, broadcast against the pairs of `x`.
     """
     pairs = x.unflatten(-1, (-1, 2))
-    if x.dtype == rotation.dtype and not torch.compiler.is_compiling():
+    if x.dtype == rotation.dtype and (_complex or not torch.compiler.is_compiling()):
         # One pass over memory; complex numbers have no half precision and no compiled kernels.
         product = torch.view_as_complex(pairs) * torch.view_as_complex(rotation)
         return torch.view_as_real(product).flatten(-2)
     (a, b), (cos, sin) = pairs.unbind(-1), rotation.unbind(-1)
     return torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1).flatten(-2).to(x.dtype)
+
+
+@contextmanager
+def with_complex() -> Iterator[None]:
+    """Within it, what traces a model gets the complex product, which rounds as the model does."""
+    _complex.append(None)
+    try:
+        yield
+    finally:
+        _complex.pop()
 
 
 def _precision(like: Tensor) -> torch.dtype:
