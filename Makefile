@@ -100,8 +100,8 @@ pictures: $(STAMP) ## the pictures of docs/data, from data made on the spot
 reproduce: $(STAMP) ## a study: make reproduce STUDY=NAME [QUICK=1]; without a name, their list
 	$(BIN)/python -m studies $(if $(STUDY),run $(STUDY) $(if $(QUICK),--quick,--results results),list)
 
-page: $(STAMP) ## the tables, numbers and pictures of docs/results.md and the README, from results/
-	$(BIN)/python -m studies page docs/results.md README.md --figures docs/images
+page: $(STAMP) ## the tables, numbers and pictures of the pages of results and the README, from results/
+	$(BIN)/python -m studies page docs/results.md docs/results/*.md README.md --figures docs/images
 
 docs: $(STAMP) ## the site, in docs/_build/html; offline, and a warning is an error
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html

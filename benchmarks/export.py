@@ -23,10 +23,10 @@ import torch
 
 import overtone as ot
 from overtone.errors import ExportError
-from overtone.files import replacing
-from overtone.models.base import Model
 from overtone.export.formats import FORMATS, quiet, require_format
 from overtone.export.program import moved_axes, trace, waves
+from overtone.files import replacing
+from overtone.models.base import Model
 from overtone.schedules import Patch
 from overtone.version import machine, package_version
 

@@ -29,13 +29,13 @@ import torch
 
 import overtone as ot
 from overtone.errors import OvertoneError
+from overtone.export.formats import FORMATS, quiet
+from overtone.export.program import moved_axes, trace, waves
+from overtone.export.verify import BATCHES, Program, difference
 from overtone.files import replacing
 from overtone.models.architecture import Time
 from overtone.models.base import Model
 from overtone.models.cvit import build_cvit
-from overtone.export.formats import FORMATS, quiet
-from overtone.export.program import moved_axes, trace, waves
-from overtone.export.verify import BATCHES, Program, difference
 from overtone.version import machine
 
 STEPS = 10

@@ -16,7 +16,7 @@ from overtone.errors import INTERRUPTED
 
 app = typer.Typer(
     name="studies",
-    help="What is trained and compared for docs/results.md, and the pages made of it.",
+    help="What is trained and compared for the pages of results, and the pages made of it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

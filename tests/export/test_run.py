@@ -9,8 +9,8 @@ import torch
 
 import overtone as ot
 from overtone.errors import ExportError
-from overtone.guard.folders import is_ours
 from overtone.export import formats, run
+from overtone.guard.folders import is_ours
 
 
 @pytest.fixture

@@ -33,8 +33,8 @@ def export(
     ] = False,
 ) -> None:
     """Write a model as programs: ONNX, torch.export or AOTInductor, one for each patch."""
-    from overtone.export.formats import require_format
     from overtone.export import export as run
+    from overtone.export.formats import require_format
 
     formats = [name for text in format or ["onnx"] for name in text.split(",")]
     for name in formats:

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from overtone.domain import Domain
-from overtone.guard.names import shown
-from overtone.models.base import Model
 from overtone.export.manifest import Exported, Source
 from overtone.export.program import moved_axes
+from overtone.guard.names import shown
+from overtone.models.base import Model
 
 EXAMPLES = Path(__file__).parent / "examples"
 OF_FORMAT = {"onnx": ("rollout.c",), "aoti": ("rollout.cpp", "CMakeLists.txt"), "pt2": ()}

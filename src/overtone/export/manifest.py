@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from overtone.domain import Domain
-from overtone.files import sha256
-from overtone.models.base import Model
 from overtone.export.program import MAX_BATCH, moved_axes
 from overtone.export.verify import BATCHES, STEPS
+from overtone.files import sha256
+from overtone.models.base import Model
 from overtone.schedules import Patch
 from overtone.version import machine, package_version
 

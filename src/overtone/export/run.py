@@ -14,17 +14,17 @@ from torch.export import ExportedProgram
 
 from overtone.domain import Domain, PerAxis, Window, per_axis
 from overtone.errors import ExportError, OvertoneError
-from overtone.guard.folders import replacing_owned, require_ours
-from overtone.guard.limits import require_writable
-from overtone.guard.names import shown
-from overtone.models.base import Model, short_patch
-from overtone.models.storage import find_model, load_with_config
 from overtone.export.bundle import bundle
 from overtone.export.formats import FORMATS, quiet, require_format
 from overtone.export.guide import examples, readme
 from overtone.export.manifest import MANIFEST, Exported, Source, manifest
 from overtone.export.program import moved_axes, trace, waves
 from overtone.export.verify import BATCHES, Program, difference
+from overtone.guard.folders import replacing_owned, require_ours
+from overtone.guard.limits import require_writable
+from overtone.guard.names import shown
+from overtone.models.base import Model, short_patch
+from overtone.models.storage import find_model, load_with_config
 from overtone.progress import Tick
 from overtone.schedules import Patch
 

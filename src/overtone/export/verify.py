@@ -14,8 +14,8 @@ from torch import Tensor
 
 from overtone.domain import Window
 from overtone.errors import ExportError
-from overtone.models.base import Model
 from overtone.export.formats import Call
+from overtone.models.base import Model
 from overtone.rollout import rollout
 from overtone.schedules import Constant, Patch, Shifted
 

@@ -13,18 +13,19 @@ from studies.page.values import NAMES, OF_ONE, OF_TWO, PLACED
 ROOT = Path(__file__).parents[3]
 NAME = "shear-flow-mini"
 MAX_COLUMNS = 9
+PAGES = [ROOT / "docs" / "results.md", *sorted((ROOT / "docs" / "results").glob("*.md"))]
+"""The pages of results."""
 
 
-@pytest.mark.parametrize("name", ["docs/results.md", "README.md"])
-def test_the_pages_of_the_repository_are_up_to_date(name):
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "README.md"], ids=lambda path: path.stem)
+def test_the_pages_of_the_repository_are_up_to_date(path):
     """If this fails: `make page`."""
-    page = update_page(ROOT / name, ROOT / "results", write=False)
+    page = update_page(path, ROOT / "results", write=False)
     assert [str(block) for block in page.stale] == []
 
 
-def test_every_study_that_was_run_is_on_the_page_of_results():
-    text = (ROOT / "docs" / "results.md").read_text()
-    shown = {name for block in find_blocks(text) for name in block.names}
+def test_every_study_that_was_run_is_on_a_page_of_results():
+    shown = {n for path in PAGES for block in find_blocks(path.read_text()) for n in block.names}
     run = [s for s in STUDIES.values() if (ROOT / "results" / f"{s.name}.json").exists()]
     assert {comparison.name for study in run for comparison in study.comparisons} <= shown
 
@@ -34,7 +35,7 @@ def test_the_page_of_results_fits_the_studies(tmp_path, make_planned, make_plans
     for study in STUDIES.values():
         kept = {c.name: thinned(make_planned(study, c), c.curves) for c in study.comparisons}
         Archive(kept, plans=make_plans(study, kept)).save(tmp_path / f"{study.name}.json")
-    page = render_page((ROOT / "docs" / "results.md").read_text(), tmp_path)
+    page = render_page("\n".join(path.read_text() for path in PAGES), tmp_path)
     # Estimates are no study with comparisons: `python -m studies assess` writes a file of its own.
     assert [b for b in page.waiting if not b.kind.startswith("assess-")] == []
     for line in page.text.splitlines():
