@@ -49,7 +49,7 @@ def families() -> Study:
     )  # fmt: skip
     spectra = Comparison(
         "families-shear-flow", names(flow), DRAWN_FAMILIES, start=BEGINS[SHEAR],
-        curves=("axis_spectra", "worst_seams"),
+        curves=("axis_spectra", "seams", "worst_seams"),
     )  # fmt: skip
     own = (*(training for some in blasts.values() for training in some), *flow)
     about = "families of schedules in 3D, and their spectra on shear flow"

@@ -93,7 +93,18 @@ def planned(study, plan):
         own = [s for s in plan.schedules if set(used_patches(parse_schedule(s), 12)) <= {*patches}]
         models.append(trained(training.label, config.train.seed, own, patches=patches))
     models += [unpatched(extra.label) for extra in plan.untrained]
-    return comparison(models)
+    return comparison([with_density(model) for model in models])
+
+
+def with_density(model):
+    """The same with spectra of a field that a gas has, which the page shows of some."""
+
+    def more(spectra):
+        return tuple(s.model_copy(update={"field": "density"}) for s in spectra if s.axis == 1)
+
+    runs = (r.model_copy(update={"axis_spectra": (*r.axis_spectra, *more(r.axis_spectra))})
+            for r in model.runs)  # fmt: skip
+    return model.model_copy(update={"runs": tuple(runs)})
 
 
 def plans(study, results):
