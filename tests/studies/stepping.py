@@ -17,11 +17,19 @@ def grid_of(config):
     return ot.Domain(shape, whole.extent, whole.boundaries, whole.fields, whole.dt)
 
 
-def steps_by_all_its_patches(config):
-    """Build it as a training would, and predict one frame by each of its patches."""
+def built(config):
+    """The model as a training would build it, and its domain; each patch lies on the grid."""
     torch.manual_seed(0)
     domain = grid_of(config)
     model = make_model(config.model, domain).eval()
+    for patch in config.model.patches:
+        model.lay(domain, patch, 1, False)
+    return model, domain
+
+
+def steps_by_all_its_patches(config):
+    """Predict one frame by each of its patches."""
+    model, domain = built(config)
     fields = 1 + 0.1 * torch.rand(1, config.model.context, len(domain.fields), *domain.shape)
     for patch in config.model.patches:
         with torch.no_grad():
