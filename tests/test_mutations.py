@@ -80,11 +80,13 @@ def test_a_bug_is_noticed_if_a_test_fails_and_is_taken_back(tmp_path, body, noti
     assert (tmp_path / "src/planted.py").read_text() == "x = 1\n"
 
 
-def test_all_were_planted_and_nearly_all_were_noticed():
-    found = results()
-    assert [row["name"] for row in found["mutations"]] == [m.name for m in MUTATIONS]
-    assert found["planted"] == len(MUTATIONS) >= 49
+def test_what_was_planted_was_nearly_always_noticed():
+    """The page says how many of the list were planted since they were listed."""
+    found, listed = results(), [m.name for m in MUTATIONS]
+    names = [row["name"] for row in found["mutations"]]
+    assert names == [name for name in listed if name in set(names)]
+    assert found["planted"] == len(names) >= 110
     assert found["noticed"] == sum(row["noticed"] for row in found["mutations"])
     assert found["noticed"] >= 0.95 * found["planted"]
-    said = f"{found['noticed']} of {found['planted']} are noticed"
+    said = f"{found['noticed']} of {found['planted']} are noticed; {len(listed)} are listed"
     assert said in (ROOT / "docs" / "faults.md").read_text()

@@ -1,12 +1,14 @@
 """The beam search against all sequences there are."""
 
 import itertools
+import math
 
 import pytest
+import torch
 
-from overtone.assess.cost import Costs
+from overtone.assess.cost import Cost, Costs
 from overtone.assess.plan_bench import Bench
-from overtone.assess.search_beam import Beam
+from overtone.assess.search_beam import Beam, Beginning
 from overtone.evaluate import Candidate, Trajectories
 
 TOKENS = {2: 8, 4: 4, 8: 2}
@@ -50,3 +52,10 @@ def test_long_rollouts_have_words_and_beginnings_are_shared(linear, still):
     found = search(model, still, 12, 60, kind="shifted")
     assert all("+shift" in str(own) for own in found)
     assert model.calls < 12 * 3 * 4 * 8 + 30
+
+
+def test_a_beginning_is_judged_by_its_error_if_that_stayed_as_it_is():
+    errors = torch.tensor([[0.1, 0.3], [0.2, 0.2]], dtype=torch.float64)
+    beginning = Beginning((4, 4), (), errors, Cost())
+    # Over five steps: 0.1 and four times 0.3; five times 0.2.
+    assert beginning.outlook(5) == pytest.approx((math.log(1.3 / 5) + math.log(0.2)) / 2)

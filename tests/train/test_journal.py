@@ -11,10 +11,11 @@ from rich.console import Console
 
 from overtone.errors import ConfigError, OvertoneError
 from overtone.evaluate import load_candidate
-from overtone.train.config import LogConfig, change
+from overtone.train.config import LogConfig
 from overtone.train.journal import METRICS, Journal, describe, history, longer_run, read_journal
 from overtone.train.recipes import recipe
 from overtone.train.run import train
+from overtone.train.settings import change
 
 PLAIN = LogConfig(tensorboard=False)
 
