@@ -49,7 +49,9 @@ def test_what_there_is_nothing_to_say_of(pair):
 def test_the_spectrum_adds_up_to_the_error(make_domain):
     domain = make_domain(shape=(32, 48))
     frame, truth = 20 * torch.randn(2, 2, 32, 48, generator=torch.Generator().manual_seed(0)) + 3
-    _, error = measure(frame, truth, None, domain).errors or ()
+    errors = measure(frame, truth, None, domain).errors
+    assert errors is not None
+    error = errors[1]
     for axis, n in enumerate(domain.shape):
         power = spectrum(frame, truth, 1, axis, domain)
         assert len(power) == n // 2 + 1
