@@ -260,6 +260,23 @@ def test_a_wrong_schedule_is_said_at_its_lane(visit, address):
     assert shown(page) == 1
 
 
+def test_what_decides_for_itself_is_typed_and_its_estimate_named(visit, address):
+    page = visit(address)
+    legend = page.locator(".legend >> text=expected error")
+    forward(page, 2)
+    wait(page, "overtone.shown >= 2")
+    assert legend.is_visible()  # the packaged model is calibrated, so that it is told at first
+    page.uncheck("#estimate")
+    wait(page, "document.querySelector('.legend span:has(.le)').hidden && overtone.shown === 2")
+    page.fill(".lane input[type=text]", "adaptive:0.02+shift")
+    page.press(".lane input[type=text]", "Enter")
+    steered(page, "adaptive:0.02+shift")
+    forward(page, 3)
+    wait(page, "overtone.shown >= 5")
+    assert legend.is_visible()
+    assert len(curve(page, "estimate")) == 3
+
+
 def test_the_past_replays_and_a_change_there_makes_a_new_future(visit, address):
     page = visit(address)
     forward(page, 6)

@@ -212,6 +212,7 @@ def test_string_forms_read_back(text, rule):
         ("adaptive:0.1:4-8:budget=x", "can't be read"),
         ("adaptive:0.1:budget=0", "budget is 0; expected a whole number, at least 1"),
         ("adaptive:0.1+shift:odd", "kind of shift is 'odd'"),
+        ("adaptive:0.1+shiftt", "shiftt' can't be read; expected"),
         ("adaptive:0.1+shift:" + "9" * 200_000, "expected at most"),
         ("adaptve:0.1", "can't be read"),
     ],

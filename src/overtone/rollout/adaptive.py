@@ -291,6 +291,10 @@ def read_words(body: str, shift: str, number: str, example: str) -> dict[str, An
     if "tolerance" not in given:
         raise PatchError(f"there is no tolerance; expected a form such as {example}")
     if shift:
+        if shift.partition(":")[0].strip() != "+shift":
+            raise PatchError(
+                f"'{shift}' can't be read; expected +shift or a form such as +shift:random:0"
+            )
         found = parse_schedule(f"1{shift}")
         assert isinstance(found, Shifted)
         given["shift"] = True if found == Shifted(Constant(1)) else found

@@ -104,6 +104,18 @@ def test_a_truth_that_falls_to_rounding_errors_does_not_set_the_scale(make_resul
     assert figure.axes[0].get_ylim()[0] > 1e-6
 
 
+def test_results_without_cells_have_no_empty_maps(make_results):
+    model = make_results().models[0]
+    runs = tuple(
+        run.model_copy(
+            update={"harmonics": tuple(h.model_copy(update={"cell": []}) for h in run.harmonics)}
+        )
+        for run in model.runs
+    )
+    with pytest.raises(NothingToDraw, match="folded onto a patch"):
+        folded_maps(make_results([model.model_copy(update={"runs": runs})]))
+
+
 def test_nothing_to_draw(make_model, make_results):
     with pytest.raises(NothingToDraw):
         residual_spectra(make_results([make_model(schedules=())]))

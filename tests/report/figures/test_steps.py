@@ -136,6 +136,17 @@ def test_few_of_many_periods_with_the_finest_and_the_coarsest(make_results, alte
     assert shown_patches(make_results([model])) == [4, 8, 32]
 
 
+def test_results_without_curves_have_no_figure_of_physics(make_results):
+    """A study keeps the names of the laws and leaves out what they are at each step."""
+    model = make_results().models[0]
+    assert any(run.physics for run in model.runs)
+    runs = tuple(
+        run.model_copy(update={"physics": dict.fromkeys(run.physics, ())}) for run in model.runs
+    )
+    with pytest.raises(NothingToDraw, match="has physics constraints"):
+        physics_constraints(make_results([model.model_copy(update={"runs": runs})]))
+
+
 def test_no_growth_to_draw(make_model, make_results):
     with pytest.raises(NothingToDraw):
         harmonic_growth(make_results([make_model(schedules=())]))

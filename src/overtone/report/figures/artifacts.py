@@ -65,8 +65,8 @@ def folded_maps(results: Results, model: str | None = None) -> Figure:
     own = [s for s in series(results) if s.model == name and s.patches]
     own = evenly_chosen(own, MAX_SCHEDULES)
     patches = [p for p in shown_patches(results) if any(p in s.patches for s in own)]
-    if not own:
-        raise NothingToDraw(f"no rollout of '{name}' has harmonics")
+    if not any(_decibels(s, patch).size for s in own for patch in patches):
+        raise NothingToDraw(f"no rollout of '{name}' has errors folded onto a patch")
     figure = new_figure(1.5 * len(own) + 2.2, 1.65 * len(patches) + 0.6)
     grid = figure.subplots(len(patches), len(own), squeeze=False)
     # Of all models, so that their maps can be compared.

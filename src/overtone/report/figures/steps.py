@@ -256,7 +256,7 @@ def seam_growth(results: Results) -> Figure:
 def physics_constraints(results: Results) -> Figure:
     """Deviation from each law: a column for each law, a row for each model."""
     by_model = drawable(
-        results, lambda s: any(run.physics for run in s.runs), "physics constraints"
+        results, lambda s: any(any(run.physics.values()) for run in s.runs), "physics constraints"
     )
     found, known = list(chain(*by_model.values())), looks(results)
     constraints = part_names(found, lambda run: run.physics)

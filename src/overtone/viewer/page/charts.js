@@ -28,7 +28,7 @@ export function logTicks(low, high) {
 /** A chart: a heading, a canvas and what is drawn on it. */
 export class Chart {
   constructor(title, about, { small = false, ...options } = {}) {
-    this.options = { yLog: false, xLabel: "step", unit: "", decades: 9, ...options };
+    this.options = { yLog: false, xLabel: "step", unit: "", decades: 9, most: Infinity, ...options };
     this.small = small;
     this.canvas = make("canvas", { title: about });
     this.canvas.setAttribute("role", "img");
@@ -81,7 +81,10 @@ export class Chart {
     const ys = this.data.series.filter((s) => !s.quiet).flatMap((s) => [...s.y, ...(s.high ?? [])])
       .filter((y) => y !== null && Number.isFinite(y) && (!yLog || y > 0));
     this.x = this.data.xRange ?? [Math.min(0, ...xs), Math.max(10, ...xs)];
-    let low = Math.min(...ys), high = Math.max(...ys);
+    // What runs off goes along the upper edge and leaves the others their scale.
+    const usual = ys.filter((y) => y <= this.options.most);
+    let low = Math.min(...(usual.length ? usual : ys));
+    let high = usual.length && usual.length < ys.length ? this.options.most : Math.max(...ys);
     if (!ys.length) [low, high] = yLog ? [0.01, 1] : [0, 1];
     if (yLog) {
       if (high / low < 4) [low, high] = [low / 2, high * 2];
@@ -100,8 +103,8 @@ export class Chart {
     return this.box.x + (this.box.width * (x - this.x[0])) / (this.x[1] - this.x[0] || 1);
   }
 
-  py(y) {
-    const [low, high] = this.y;
+  py(value) {
+    const [low, high] = this.y, y = Math.min(value, high);
     const share = this.options.yLog ? Math.log(y / low) / Math.log(high / low) : (y - low) / (high - low);
     return this.box.y + this.box.height * (1 - share);
   }
@@ -114,7 +117,7 @@ export class Chart {
     context.lineWidth = 1;
     context.textAlign = "right";
     context.textBaseline = "middle";
-    const most = this.small ? 2 : 4;
+    const most = this.small ? 2.5 : 4; // below 2.5 there may be no tick but 0
     const own = options.yLog ? logTicks(...this.y) : ticks(...this.y, most);
     for (const y of own) {
       const place = Math.round(this.py(y)) + 0.5;

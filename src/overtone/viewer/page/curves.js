@@ -28,12 +28,18 @@ function harmonics(lanes, point, along, looked) {
   });
 }
 
+/** A line of the legend. */
+function entry(kind, text, title = "") {
+  return make("span", { title }, make("b", { className: kind }), text);
+}
+
 /** All charts of the page. */
 export class Curves {
   constructor(element) {
     this.element = element;
     this.legend = make("div", { className: "legend" });
-    this.error = new Chart("Error", MEASURES.error, { yLog: true, note: "VRMSE, mean of fields" });
+    this.expected = entry("le", "expected error, with its band", MEASURES.estimate);
+    this.error = new Chart("Error", MEASURES.error, { yLog: true, note: "VRMSE, mean of fields", most: 100 });
     this.seams = new Chart("Seams", MEASURES.seams,
       { note: "dB at the grid in use", unit: " dB", floor: 0, ceiling: 3 });
     this.spectrum = new Chart("Residual spectrum", MEASURES.spectrum,
@@ -46,12 +52,10 @@ export class Curves {
   }
 
   /** Say which line is what. */
-  name(lanes, estimate) {
-    const entry = (kind, text, title = "") => make("span", { title }, make("b", { className: kind }), text);
+  name(lanes) {
     this.legend.replaceChildren(entry("la", "A"), ...(lanes === 2 ? [entry("lb", "B")] : []),
       entry("ls", "persistence", MEASURES.persistence),
-      ...(estimate ? [entry("le", "expected error, with its band", MEASURES.estimate)] : []),
-      entry("lh", "harmonics of the patch in use", MEASURES.spectrum));
+      this.expected, entry("lh", "harmonics of the patch in use", MEASURES.spectrum));
   }
 
   /** Draw everything; `points` are the numbers of all steps, `shown` is the one that is seen. */
@@ -64,6 +68,7 @@ export class Curves {
     const still = { x: steps, y: points.map((p) => p.persistence), colour: colour("still"), dash: [1, 3],
       width: 1.5, name: "persistence", quiet: true };
     const bands = frame.lanes.map((_, n) => band(points, steps, n, looked[n])).filter(Boolean);
+    this.expected.hidden = !bands.length; // adaptive lanes tell one without being asked
     this.error.show({ ...now, series: [still, ...bands, ...each("error")] });
     this.seams.show({ ...now, series: each("seams") });
     this.tokens.show({ ...now, series: each("tokens", { width: 1.5 }) });

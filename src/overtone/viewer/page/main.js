@@ -104,8 +104,9 @@ class App {
       const { frames, context } = this.hello.data;
       this.say(`The data ends at step ${frames[frame.trajectory] - frame.start - context}. The model goes on without truth: nothing below is compared from here on.`);
     }
-    const stopped = frame.lanes.map((lane) => lane.stopped).filter(Boolean);
-    if (stopped.length) this.say(stopped[0], true);
+    const stopped = frame.lanes.map((lane, n) => lane.stopped && `${"AB"[n]} stopped: ${lane.stopped}`)
+      .filter(Boolean);
+    if (stopped.length) this.say(stopped.join(". "), true);
   }
 
   /** What the ends of the colour bars mean. */
@@ -259,7 +260,7 @@ class App {
   showLanes() {
     this.cards.show(this.lanes);
     this.cards.tell(this.history.points.get(this.shown));
-    this.curves.name(this.lanes.length, byId("estimate").checked);
+    this.curves.name(this.lanes.length);
     byId("compare").textContent = this.lanes.length === 2 ? "One lane" : "Compare two";
   }
 

@@ -85,7 +85,7 @@ export class Panels {
       const stopped = this.frame.lanes[lane].stopped;
       if (lane) found.push({ title: "A − B", signed: true, values: prediction.map((p, i) => lanes[0].prediction[i] - p) });
       found.push({ lane, title: this.titleOf(lane), values: prediction, signed: false,
-        grid: true, paint: true, veil: stopped ? `stopped: ${stopped}` : "", hard: true });
+        grid: true, paint: true, veil: stopped ? "stopped" : "", hard: true });
       found.push({ lane, title: "− truth", values: residual, signed: true, grid: true,
         veil: residual ? "" : "no truth to compare with" });
     });
