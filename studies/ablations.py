@@ -26,7 +26,7 @@ WIDTHS: dict[int, dict[str, Any]] = {
     192: {"model__size": "7m", "model__blocks": 4},
 }
 """Width -> size; all have four blocks."""
-RATE = 4e-3
+RATE = 8e-3
 PATCH_SETS = ((8, 16), (4, 8, 16), (4, 8, 16, 32), (4, 8, 16, 32, 64))
 CONTEXTS = (3, 6, 12)
 

@@ -32,8 +32,8 @@ COARSE: dict[str, dict[str, Any]] = {
     "afno": {"model__name": "afno"},
 }
 """Spatial mixing of the models whose grid artifacts are compared -> settings."""
-RATES = (1e-3, 2e-3, 8e-3)
-"""Learning rates beside the recipe's, 4e-3."""
+RATES = (2e-3, 4e-3, 16e-3)
+"""Learning rates beside the recipe's, 8e-3."""
 CVIT: dict[str, Any] = {
     "model__name": "cvit",
     "model__size": "mini",
@@ -42,6 +42,8 @@ CVIT: dict[str, Any] = {
     "train__shift": 0.0,
     "train__unroll": 1,
     "train__unroll_from": 0.0,
+    "optimizer__kind": "adamw",
+    "optimizer__weight_decay": 1e-4,
     "optimizer__lr": 2e-3,
 }
 CVIT_SYSTEMS = (SHEAR, "rayleigh-benard-mini", LAYER, "active-matter-mini")

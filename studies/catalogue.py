@@ -19,7 +19,7 @@ from studies.kinds import FIXED, KINDS, SHEAR, START, as_packaged, labelled, mod
 from studies.rivals import BUDGETS, SYSTEMS, rivals
 from studies.schedules import MAIN, PAIRS, SCHEDULES, STILL
 from studies.study import Comparison, Study, Training
-from studies.tried import FURTHER, STARTS, scales, tried
+from studies.tried import FURTHER, STARTS, optimizers, scales, tried
 
 GRID_MINUTES = 15.0
 """Processor time of a fixed model on the paper's grid."""
@@ -28,7 +28,9 @@ SHORT = 200
 FORMER: dict[str, Any] = {
     "model__context": 4,
     "model__scale": "context",
+    "optimizer__kind": "adamw",
     "optimizer__lr": 4e-3,
+    "optimizer__weight_decay": 1e-4,
     "train__unroll": 1,
     "train__unroll_from": 0.0,
     "train__shift": 1.0,
@@ -252,6 +254,7 @@ STUDIES: dict[str, Study] = {
         *(rivals(system, minutes) for system in SYSTEMS for minutes in BUDGETS),
         *(tried(recipe) for recipe in STARTS),
         *(scales(recipe) for recipe in STARTS),
+        *(optimizers(recipe) for recipe in STARTS),
         _axial(),
         _rules(),
         _cvit(),

@@ -40,7 +40,7 @@ from overtone.version import machine
 from studies.archive import Archive, thinned
 from studies.jobs import Job, run_jobs
 from studies.study import Comparison, Study, Training
-from studies.tune import FORMS, best_form, trials
+from studies.tune import FORMS, best_form, last_trial, trials
 
 REQUEST = "request.json"
 WINDOWS, BATCH = 240, 4
@@ -71,6 +71,8 @@ def reproduce(
         data_folder(config.data, console=console)
     tuned = {t.name: t for t in study.trainings if t.form_of == t.name}
     _train([trial for t in tuned.values() for trial in trials(t).values()], out, workers, console)
+    last = [last_trial(t, out / "runs") for t in tuned.values()]
+    _train([trial for found in last for trial in found.values()], out, workers, console)
     forms = _choose_forms(study, tuned, out, console)
     chosen = [_in_form(t, forms) for t in study.trainings]
     found = []

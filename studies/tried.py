@@ -7,6 +7,7 @@ what the recipes do; the page of results shows the whole table, also what did no
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from studies.study import Comparison, Study, Training
@@ -21,13 +22,18 @@ BUDGET: dict[str, Any] = {
     "save.every": 1_000_000,
     "data.workers": 0,
 }
+ADAMW: dict[str, Any] = {
+    "optimizer.kind": "adamw",
+    "optimizer.lr": 4e-3,
+    "optimizer.weight_decay": 1e-4,
+}
 BASE: dict[str, Any] = {
     "model.time": "fold",
     "model.context": 8,
     "model.skip": False,
     "model.unit": "pace",
     "model.scale": "context",
-    "optimizer.lr": 4e-3,
+    **ADAMW,
     "train.shift": 0.5,
     "train.unroll": 1,
     "train.unroll_from": 0.0,
@@ -74,18 +80,44 @@ FURTHER: dict[str, Any] = {
     "data.generate.splits": [0.25, 0.25, 0.5],
 }
 """Data from unseen starts, for rollouts five times as long as others."""
-SCALES = {"own scale": "context", "typical scale": "typical"}
+SCALES: dict[str, dict[str, Any]] = {
+    "own scale": {**ADAMW, "model.scale": "context"},
+    "typical scale": {**ADAMW, "model.scale": "typical"},
+}
+MUON: dict[str, Any] = {"optimizer.kind": "muon", "optimizer.lr": 8e-3}
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "Muon": {**MUON, "optimizer.weight_decay": 1e-4},
+    "Muon, decay 0.1": {**MUON, "optimizer.weight_decay": 0.1},
+}
 SEEDS = (0, 1, 2)
 
 
 def scales(recipe: str) -> Study:
     """What a typical scale of each field does to short and to long rollouts; the recipe's form."""
-    name = f"{recipe}-scale"
-    own = tuple(
-        Training(f"{name}-{_slug(label)}-{seed}", recipe,
-                 {**BUDGET, "model.scale": scale, "train.seed": seed}, label=label)
-        for label, scale in SCALES.items() for seed in SEEDS
+    about = "windows by their own scale, and by the data's, too, on the validation split of "
+    return _near_and_far(f"{recipe}-scale", about, recipe, _seeds(recipe, "scale", SCALES))
+
+
+def optimizers(recipe: str) -> Study:
+    """What orthogonal steps do in the recipe's form, over short and long rollouts."""
+    before = _seeds(recipe, "scale", {"typical scale": SCALES["typical scale"]})
+    own = tuple(replace(training, label="AdamW") for training in before)
+    own += _seeds(recipe, "optimizer", OPTIMIZERS)
+    about = "steps of AdamW and of Muon, on the validation split of "
+    return _near_and_far(f"{recipe}-optimizer", about, recipe, own)
+
+
+def _seeds(recipe: str, what: str, choices: dict[str, dict[str, Any]]) -> tuple[Training, ...]:
+    """Trainings of what deserves more than one seed."""
+    return tuple(
+        Training(f"{recipe}-{what}-{_slug(label)}-{seed}", recipe,
+                 {**BUDGET, **changes, "train.seed": seed}, label=label)
+        for label, changes in choices.items() for seed in SEEDS
     )  # fmt: skip
+
+
+def _near_and_far(name: str, about: str, recipe: str, own: tuple[Training, ...]) -> Study:
+    """Rollouts of 40 steps, and of 200 steps from unseen starts."""
     members = tuple(training.name for training in own)
     start = STARTS[recipe][0]
     near = Comparison(name, members, SCHEDULES, start=start, split="valid", curves=("vrmse",))
@@ -93,7 +125,6 @@ def scales(recipe: str) -> Study:
         f"{name}-far", members, ("4-8-16", "4-8-16+shift"), start=start, split="valid", steps=200,
         data=FURTHER, curves=("vrmse", "energy"),
     )  # fmt: skip
-    about = "windows by their own scale, and by the data's, too, on the validation split of "
     return Study(name, about + recipe.removesuffix("-mini"), own, (near, far))
 
 

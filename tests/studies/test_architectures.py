@@ -43,9 +43,9 @@ def test_artifacts_are_of_patch_16_in_every_architecture_and_at_every_rate(recip
     study = artifacts(recipe)
     configs = [t.config() for t in study.trainings]
     coarse = [c for c in configs if c.model.patches == (16,)]
-    usual = {c.model.name for c in coarse if c.optimizer.lr == 4e-3}
+    usual = {c.model.name for c in coarse if c.optimizer.lr == 8e-3}
     assert usual == set(COARSE)
-    assert {c.optimizer.lr for c in coarse} == {4e-3, *RATES}
+    assert {c.optimizer.lr for c in coarse} == {8e-3, *RATES}
     assert len({c.num_updates for c in coarse}) == 1
     flexible = {c.model.name for c in configs if len(c.model.patches) > 1}
     assert flexible == {"swin", "afno"}

@@ -156,17 +156,19 @@ def test_runs_of_another_configuration_are_left_alone(study, folder, first):
 
 
 def test_forms_are_chosen_by_trials_and_kept_with_their_scores(study, folder, first, monkeypatch):
-    few = {name: tune.FORMS[name] for name in ("lr0.002", "lr0.008-unrolled")}
-    monkeypatch.setattr(tune, "FORMS", few)
+    few = {name: tune.FORMS[name] for name in ("adamw-0.002", "muon-0.008")}
+    monkeypatch.setattr(tune, "PLAIN_FORMS", few)
     (csm, _), (comparison,) = study.trainings, study.comparisons
     tuned = replace(csm, name="tuned", form_of="tuned")
     comparison = replace(comparison, name="tuned", models=("tuned",))
     run(Study("forms", "a test", (tuned,), (comparison,)), folder)
     kept = Archive.load(folder / "results" / "forms.json").forms["models"]["tuned"]
-    assert kept["chosen"] == min(few, key=lambda form: kept["scores"][form])
+    assert kept["chosen"] == min(kept["scores"], key=lambda form: kept["scores"][form])
+    assert kept["scores"].keys() - few.keys() == {f"{min(few, key=kept['scores'].get)}-unrolled"}
     trained = json.loads((folder / "out" / "runs" / "tuned" / "config.json").read_text())
-    assert trained["optimizer"]["lr"] == few[kept["chosen"]]["optimizer.lr"]
-    assert trained["train"]["unroll"] == few[kept["chosen"]]["train.unroll"]
+    assert trained["optimizer"]["lr"] == tune.FORMS[kept["chosen"]]["optimizer.lr"]
+    assert trained["optimizer"]["kind"] == tune.FORMS[kept["chosen"]]["optimizer.kind"]
+    assert trained["train"]["unroll"] == tune.FORMS[kept["chosen"]]["train.unroll"]
 
 
 def test_a_packaged_model_is_taken_as_it_is(folder, monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 
 from studies.rivals import BUDGETS, SYSTEMS, rivals
-from studies.tune import FORMS, trials
+from studies.tune import PLAIN_FORMS, trials
 
 CASES = pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.recipe)
 
@@ -34,7 +34,7 @@ def test_the_form_of_each_is_chosen_once_by_trials_of_its_own_kind(system, minut
         assert chooser.label == training.label
         lengths = {t.config().train.max_cpu_minutes for t in trials(chooser).values()}
         assert lengths == {BUDGETS[0] / 4}
-        assert len(trials(chooser)) == len(FORMS)
+        assert len(trials(chooser)) == len(PLAIN_FORMS)
 
 
 @CASES

@@ -2,7 +2,8 @@
 
 import pytest
 
-from studies.tried import BASE, STARTS, TRIED, scales, tried
+from overtone.train import recipes
+from studies.tried import BASE, OPTIMIZERS, STARTS, TRIED, optimizers, scales, tried
 
 
 @pytest.mark.parametrize("recipe", STARTS)
@@ -45,5 +46,23 @@ def test_scales_differ_in_their_scale_alone_and_are_judged_on_validation_splits(
             }
         ).model_dump_json()
         for c in configs.values()
+    }
+    assert len(alike) == 1
+
+
+@pytest.mark.parametrize("recipe", STARTS)
+def test_optimizers_differ_in_nothing_else_and_one_of_them_is_the_recipes(recipe):
+    study = optimizers(recipe)
+    assert {comparison.split for comparison in study.comparisons} == {"valid"}
+    configs = [t.config() for t in study.trainings]
+    found = {(t.label, c.train.seed) for t, c in zip(study.trainings, configs, strict=True)}
+    assert found == {(label, seed) for label in ("AdamW", *OPTIMIZERS) for seed in (0, 1, 2)}
+    own = recipes.recipe(recipe).optimizer
+    assert [c.train.seed for c in configs if c.optimizer == own] == [0, 1, 2]
+    alike = {
+        c.model_copy(
+            update={"optimizer": own, "train": c.train.model_copy(update={"seed": 0})}
+        ).model_dump_json()
+        for c in configs
     }
     assert len(alike) == 1

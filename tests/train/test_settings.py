@@ -65,6 +65,7 @@ def test_runs_of_older_versions_attended(tmp_path, name, causal, time, now):
         ("train.batch=0", "train.batch: .*greater than or equal to 1"),
         ("model.tokenizer=cms", "model.tokenizer: .*'csm', 'ckm' or 'fixed'"),
         ("train.patch_weights=[1, 2]", "expected 3 numbers, one for each of model.patches"),
+        ("parallel.strategy=fsdp", "use parallel.strategy=ddp, or optimizer.kind=adamw"),
         ("train.accumulate=3", "can't be divided into train.accumulate 3 parts"),
         ("train.unroll_from=1.01", "train.unroll_from: .*less than or equal to 1 .*given: 1.01"),
         ("train.unroll_from=-0.1", "train.unroll_from: .*greater than or equal to 0"),

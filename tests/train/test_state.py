@@ -77,12 +77,14 @@ def test_the_average_by_its_formula():
     assert torch.equal(model.weight, own)
 
 
-@pytest.mark.parametrize("kind", ["adam", "adamw"])
+@pytest.mark.parametrize("kind", ["adam", "adamw", "muon"])
 def test_a_restored_optimizer_goes_on_alike(kind):
+    config = OptimizerConfig(kind=kind, lr=0.1)
+
     def make():
         torch.manual_seed(0)
         model = nn.Linear(4, 4)
-        return model, make_optimizer(model, OptimizerConfig(kind=kind, lr=0.1))
+        return model, make_optimizer(model, config)
 
     def step(model, optimizer):
         optimizer.zero_grad()
@@ -92,10 +94,10 @@ def test_a_restored_optimizer_goes_on_alike(kind):
     model, optimizer = make()
     step(model, optimizer)
     step(model, optimizer)
-    saved = {k: v.clone() for k, v in state_tensors(model, optimizer, None).items()}
+    saved = {k: v.clone() for k, v in state_tensors(model, optimizer, None, config).items()}
     again, other = make()
     again.load_state_dict(model.state_dict())
-    for name, tensor in state_tensors(again, other, None).items():
+    for name, tensor in state_tensors(again, other, None, config).items():
         tensor.copy_(saved[name])
     set_optimizer_steps(other, optimizer_steps(optimizer))
     step(model, optimizer)
@@ -157,7 +159,7 @@ def test_a_state_with_something_else_in_it_is_refused(changes):
 def test_forms_are_those_of_the_tensors(ema):
     model, config = nn.Linear(3, 2), OptimizerConfig(ema=ema)
     average = Average(model, ema) if ema else None
-    made = state_tensors(model, make_optimizer(model, config), average)
+    made = state_tensors(model, make_optimizer(model, config), average, config)
     forms = state_forms(model, config)
     assert forms.keys() == made.keys()
     assert all(forms[n].shape == t.shape and forms[n].dtype == t.dtype for n, t in made.items())

@@ -110,6 +110,7 @@ def test_it_is_told_in_five_lines_of_80_columns(waves):
         (2, {"model.context": 2}),
         (3, {"train.batch": 1}),
         (3, {"optimizer.lr": 1e-5}),
+        (3, {"optimizer.kind": "adamw"}),
     ],
     ids=str,
 )
@@ -120,9 +121,10 @@ def test_what_the_user_set_has_the_users_reasons(waves, line, changes):
 
 def test_other_peoples_models_are_trained_with_care(make_model, make_domain):
     emulator, unet = make_model(), ot.baseline("unet", domain=make_domain(), size="mini")
-    for model, rate, shift in ((emulator, 4e-3, 0.5), (unet, 1e-3, 0.0)):
+    for model, kind, rate, shift in ((emulator, "muon", 8e-3, 0.5), (unet, "adamw", 1e-3, 0.0)):
         found = suit_model(model, facts(), None)
-        assert (found["optimizer"].lr, found["train"].shift) == (rate, shift)
+        assert (found["optimizer"].kind, found["optimizer"].lr) == (kind, rate)
+        assert found["train"].shift == shift
         assert found["train"].max_minutes is None
 
 

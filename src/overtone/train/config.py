@@ -157,8 +157,9 @@ class ModelConfig(Section):
 class OptimizerConfig(Section):
     """How weights are changed."""
 
-    kind: Literal["adamw", "adam"] = "adamw"
-    """`adam` adds weight decay to the gradient, `adamw` keeps it apart."""
+    kind: Literal["adamw", "adam", "muon"] = "adamw"
+    """`adam` adds weight decay to the gradient, `adamw` keeps it apart; `muon` makes the steps of
+    matrices orthogonal, and is `adamw` for all else."""
     lr: Annotated[float, Field(gt=0)] = 1e-4
     """Peak learning rate."""
     betas: tuple[Rate, Rate] = (0.9, 0.999)
@@ -283,6 +284,12 @@ class RunConfig(Section):
             raise ValueError(
                 f"train.patch_weights is {weights}; expected {len(self.model.patches)} numbers, "
                 f"one for each of model.patches {self.model.patches}, not all 0"
+            )
+        if self.optimizer.kind == "muon" and self.parallel.strategy != "ddp":
+            raise ValueError(
+                f"optimizer.kind is muon and parallel.strategy {self.parallel.strategy}; its steps "
+                "need whole matrices on each rank: use parallel.strategy=ddp, or "
+                "optimizer.kind=adamw"
             )
         if self.train.batch % self.train.accumulate:
             raise ValueError(

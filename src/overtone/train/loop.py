@@ -391,7 +391,6 @@ class Trainer:
         if self.checkpoints is None:
             return
         weights = self.distributed.full_weights()
-        tensors = state_tensors(self.model, self.optimizer, self.average)
         state = plain(
             {
                 **self.progress.to_dict(),
@@ -406,12 +405,18 @@ class Trainer:
             self.model.save(path, weights=weights, training=self._about({}))
 
         self.checkpoints.save(
-            self.progress.update, save_model, tensors, state, sharded=self.distributed.sharded
+            self.progress.update,
+            save_model,
+            self._tensors(),
+            state,
+            sharded=self.distributed.sharded,
         )
 
+    def _tensors(self) -> dict[str, Tensor]:
+        return state_tensors(self.model, self.optimizer, self.average, self.config.optimizer)
+
     def _restore(self, checkpoint: Checkpoint) -> None:
-        tensors: dict[str, Tensor] = state_tensors(self.model, self.optimizer, self.average)
-        checkpoint.load_tensors(tensors, sharded=self.distributed.sharded)
+        checkpoint.load_tensors(self._tensors(), sharded=self.distributed.sharded)
         set_optimizer_steps(self.optimizer, checkpoint.state["optimizer_steps"])
         if self.scaler.is_enabled() and checkpoint.state["scaler"]:
             self.scaler.load_state_dict(dict(checkpoint.state["scaler"]))

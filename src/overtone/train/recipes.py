@@ -20,13 +20,12 @@ from overtone.train.config import (
     DataConfig,
     GenerateConfig,
     ModelConfig,
-    OptimizerConfig,
     RunConfig,
     SaveConfig,
     TrainConfig,
     ValidConfig,
 )
-from overtone.train.suit import KEPT, MINUTES, UNROLL_FROM, suit, survey_folder
+from overtone.train.suit import KEPT, MINUTES, UNROLL_FROM, muon, suit, survey_folder
 
 Recipe = Callable[[], RunConfig]
 
@@ -116,7 +115,7 @@ def folded(name: str, dataset: str, size: str) -> RunConfig:
         recipe=name,
         data=theirs.data,
         model=ModelConfig(name=theirs.model.name, size=size, context=8),
-        optimizer=OptimizerConfig(lr=1e-3, schedule="cosine", warmup=0.1),
+        optimizer=muon(2e-3),
         train=TrainConfig(
             batch=theirs.train.batch,
             updates_per_patch=theirs.train.updates_per_patch,
@@ -149,7 +148,7 @@ def mini(name: str, dataset: str) -> RunConfig:
         recipe=name,
         data=DataConfig(generate=data, coarsen=m.coarsen, workers=1),
         model=ModelConfig(size=m.size, unit=m.unit, context=m.context, patches=m.patches),
-        optimizer=OptimizerConfig(lr=4e-3, schedule="cosine", warmup=0.1),
+        optimizer=muon(8e-3),
         train=TrainConfig(
             batch=4,
             updates_per_patch=m.updates_per_patch,

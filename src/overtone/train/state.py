@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from overtone.errors import CheckpointError
 from overtone.train.config import OptimizerConfig
+from overtone.train.muon import Muon
 
 COUNTS = ("update", "best_update", "stale")
 AMOUNTS = ("seconds", "cpu_seconds", "flops", "optimizer_steps")
@@ -54,18 +55,28 @@ class RunProgress:
 
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """Adam or AdamW; scales, biases and norms have no weight decay."""
+    """Adam, AdamW or Muon; scales, biases and norms have no weight decay."""
     parameters = [p for p in model.parameters() if p.requires_grad]
+    turned = [p for p in parameters if _is_turned(p, config)]
+    rest = [p for p in parameters if not _is_turned(p, config)]
     groups = [
-        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+        {"params": [p for p in rest if p.dim() > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in rest if p.dim() <= 1], "weight_decay": 0.0},
     ]
-    kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
+    groups = [g for g in groups if g["params"]]
     # One pass over each weight in place of a dozen, which torch does not choose on a CPU by itself;
     # it knows no complex ones.
-    fused = all(p.device.type == "cpu" and p.is_floating_point() for p in parameters) or None
-    groups = [g for g in groups if g["params"]]
-    return kind(groups, lr=config.lr, betas=config.betas, fused=fused)
+    fused = all(p.device.type == "cpu" and p.is_floating_point() for p in rest) or None
+    options: dict[str, Any] = {"lr": config.lr, "betas": config.betas, "fused": fused}
+    if turned:
+        return Muon(turned, groups, weight_decay=config.weight_decay, **options)
+    kind = torch.optim.Adam if config.kind == "adam" else torch.optim.AdamW
+    return kind(groups, **options)
+
+
+def _is_turned(parameter: Tensor, config: OptimizerConfig) -> bool:
+    """Whether a parameter's steps are made orthogonal: real matrices and kernels, under Muon."""
+    return config.kind == "muon" and parameter.dim() >= 2 and parameter.is_floating_point()
 
 
 def learning_rate(config: OptimizerConfig, done: float) -> float:
@@ -117,7 +128,10 @@ class Average:
 
 
 def state_tensors(
-    model: nn.Module, optimizer: torch.optim.Optimizer, average: Average | None
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    average: Average | None,
+    config: OptimizerConfig,
 ) -> dict[str, Tensor]:
     """Everything of tensor kind that a resume needs besides the weights, by name.
 
@@ -127,12 +141,11 @@ def state_tensors(
     tensors: dict[str, Tensor] = {}
     for name, parameter in model.named_parameters():
         moments = optimizer.state[parameter]
+        kinds = _moments(parameter, config)
         if not moments:
             moments["step"] = torch.tensor(0.0)
-            moments["exp_avg"] = torch.zeros_like(parameter)
-            moments["exp_avg_sq"] = torch.zeros_like(parameter)
-        for kind in ("exp_avg", "exp_avg_sq"):
-            tensors[f"{kind}.{name}"] = moments[kind].detach()
+            moments |= {kind: torch.zeros_like(parameter) for kind in kinds}
+        tensors |= {f"{kind}.{name}": moments[kind].detach() for kind in kinds}
         if average is not None:
             tensors[f"average.{name}"] = average.weights[name]
     return tensors
@@ -140,9 +153,17 @@ def state_tensors(
 
 def state_forms(model: nn.Module, config: OptimizerConfig) -> dict[str, Tensor]:
     """What has the shapes and kinds of `state_tensors`, by their names, without making any."""
-    kinds = ("exp_avg", "exp_avg_sq", *(() if config.ema is None else ("average",)))
-    named = dict(model.named_parameters())
-    return {f"{kind}.{name}": parameter for kind in kinds for name, parameter in named.items()}
+    average = () if config.ema is None else ("average",)
+    return {
+        f"{kind}.{name}": parameter
+        for name, parameter in model.named_parameters()
+        for kind in (*_moments(parameter, config), *average)
+    }
+
+
+def _moments(parameter: Tensor, config: OptimizerConfig) -> tuple[str, ...]:
+    """What the optimizer keeps of a parameter's gradients."""
+    return ("exp_avg",) if _is_turned(parameter, config) else ("exp_avg", "exp_avg_sq")
 
 
 def optimizer_steps(optimizer: torch.optim.Optimizer) -> float:

@@ -55,12 +55,14 @@ FEW_WINDOWS = 200
 """Windows below which a smaller model is enough."""
 LARGE = {"7m": 2_000, "25m": 50_000}
 """Windows from which on a GPU is worth a larger model."""
-RATES = {2e6: 4e-3, 1.5e7: 1e-3, math.inf: 5e-4}
-"""Learning rate of an emulator, by the number of parameters that it is below."""
+RATES = {2e6: 8e-3, 1.5e7: 2e-3, math.inf: 1e-3}
+"""Learning rate of an emulator under Muon, by the number of parameters that it is below."""
 SIZES = {"nano": 4e5, "tiny": 7.5e5, "7m": 7e6, "25m": 2.5e7}
 """About how many parameters the sizes that are chosen from have."""
+DECAY = 0.1
+"""Weight decay under Muon."""
 CAREFUL = 1e-3
-"""Learning rate of other people's models, unless the rate of emulators of their size is lower."""
+"""Learning rate of other people's models under AdamW, unless half of an emulator's is lower."""
 KEPT = 1.0
 """Gigabytes of frames that stay in memory."""
 
@@ -136,7 +138,7 @@ def suit(facts: Facts, data: DataConfig, *, recipe: str, minutes: float | None) 
         recipe=recipe,
         data=data,
         model=model,
-        optimizer=OptimizerConfig(lr=_rate(SIZES[size]), schedule="cosine", warmup=0.1),
+        optimizer=_optimizer(SIZES[size]),
         train=_training(facts, facts.context, minutes),
         valid=_validation(facts, facts.context),
         save=SaveConfig(every=250),
@@ -145,13 +147,11 @@ def suit(facts: Facts, data: DataConfig, *, recipe: str, minutes: float | None) 
 
 def suit_model(model: Model, facts: Facts, minutes: float | None) -> Mapping[str, Any]:
     """Settings for a model that is given, section by section; the model's own is not among them."""
-    rate = _rate(model.num_parameters)
-    rate = rate if model.kind == "emulator" else min(rate, CAREFUL)
     # Flexible layers of other people's models can't be given cells beyond a boundary.
     moves = model.patched and (model.kind != "flexible" or all(model.domain.periodic))
     train = _training(facts, model.context, minutes)
     return {
-        "optimizer": OptimizerConfig(lr=rate, schedule="cosine", warmup=0.1),
+        "optimizer": _optimizer(model.num_parameters, ours=model.kind == "emulator"),
         "train": train.model_copy(update={"shift": SHIFT if moves else 0.0}),
         "valid": _validation(facts, model.context),
         "save": SaveConfig(every=250),
@@ -211,8 +211,16 @@ def _batch(facts: Facts, windows: int) -> int:
     return 2 ** int(math.log2(max(min(most, windows // 4), 1)))
 
 
-def _rate(parameters: float) -> float:
-    return next(rate for least, rate in RATES.items() if parameters < least)
+def _optimizer(parameters: float, *, ours: bool = True) -> OptimizerConfig:
+    rate = next(rate for least, rate in RATES.items() if parameters < least)
+    if ours:
+        return muon(rate)
+    return OptimizerConfig(lr=min(rate / 2, CAREFUL), schedule="cosine", warmup=0.1)
+
+
+def muon(rate: float) -> OptimizerConfig:
+    """What models of our own are trained with, at a peak learning rate."""
+    return OptimizerConfig(kind="muon", lr=rate, weight_decay=DECAY, schedule="cosine", warmup=0.1)
 
 
 def explain(config: RunConfig, facts: Facts) -> list[str]:
@@ -224,7 +232,7 @@ def explain(config: RunConfig, facts: Facts) -> list[str]:
     """
     chosen = suit(facts, config.data, recipe=config.recipe, minutes=MINUTES)
     machine = "a GPU" if facts.device == "cuda" else f"{facts.cores} CPU cores"
-    model, train, rate = config.model, config.train, config.optimizer.lr
+    model, train = config.model, config.train
     lengths = "-".join(map(str, sorted({min(facts.frames), max(facts.frames)})))
     windows = facts.windows(model.context, train.unroll)
     coarsen = "all used" if config.data.coarsen == 1 else f"coarsen {config.data.coarsen} as set"
@@ -235,8 +243,8 @@ def explain(config: RunConfig, facts: Facts) -> list[str]:
     own_patches = model.patches == chosen.model.patches and config.data.coarsen == 1
     own_model = (model.name, model.size, model.context) == (
         chosen.model.name, chosen.model.size, chosen.model.context)  # fmt: skip
-    own_steps = (train.batch, rate) == (chosen.train.batch, chosen.optimizer.lr)
-    unrolled = f"; the last {1 - train.unroll_from:.0%} unrolled {train.unroll} steps"
+    own_steps = (train.batch, config.optimizer) == (chosen.train.batch, chosen.optimizer)
+    unrolled = f"; last {1 - train.unroll_from:.0%} unrolled {train.unroll} steps"
     valid = config.valid
     points = f"at {valid.points} points" if valid.points else f"every {valid.every} updates"
     return [
@@ -246,7 +254,8 @@ def explain(config: RunConfig, facts: Facts) -> list[str]:
         + why(own_patches, _why_patches(facts, chosen.model.patches)),
         f"model    {model.name} {model.size}, reads {model.context} frames: "
         + why(own_model, f"for {windows:,} windows on {machine}"),
-        f"updates  batch {train.batch}, rate {rate:g}: {why(own_steps, f'for {machine}')}"
+        f"updates  batch {train.batch}, {config.optimizer.kind} at {config.optimizer.lr:g}: "
+        + why(own_steps, f"for {machine}")
         + (unrolled if train.unroll > 1 else ""),
         f"budget   {Budget(config)} of training, validated {points} of it",
     ]
