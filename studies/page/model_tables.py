@@ -6,6 +6,7 @@ each, so `fixed4`, `fixed8` and `fixed16` share the column `fixed`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from overtone.evaluate.results import ModelResult
 from overtone.report.series import NextPoint, domain_of, mean, next_points
 from overtone.report.style import patch_name
 from overtone.report.summary import number
+from studies.catalogue import STUDIES
 from studies.page.blocks import PageError
 from studies.page.markdown import (
     Column,
@@ -26,8 +28,9 @@ from studies.page.markdown import (
     lowest,
     table,
 )
-from studies.page.sources import Options, Source, single
+from studies.page.sources import Options, Source, single, study_of
 from studies.page.values import EVERY, OF_MODEL, measure, written
+from studies.tune import PLAIN_FORMS
 
 RIVAL = "fixed"
 """The column that others are compared with, where there is one."""
@@ -199,6 +202,35 @@ def tried(sources: Sequence[Source], options: Options) -> str:
         *error_columns(all_steps(sources), lambda name: average(name, "vrmse_all")),
     ]
     return table(names, columns)
+
+
+def forms(sources: Sequence[Source], options: Options) -> str:
+    """Which form each model chose, and the validation scores of all that it was tried in."""
+    (source,) = sources
+    labels = {t.name: t.label for t in STUDIES[study_of(source.name)].trainings}
+    found = source.forms.get("models", {})
+    tried = [form for form in PLAIN_FORMS if any(form in own["scores"] for own in found.values())]
+
+    def unrolled(name: str) -> float:
+        scores = found[name]["scores"]
+        return next((scores[form] for form in scores if form.endswith("-unrolled")), math.nan)
+
+    def score(value: float) -> str:
+        return number(float(value)) if math.isfinite(float(value)) else "–"
+
+    columns = [
+        Column[str]("model", lambda name: labels[name], left=True),
+        Column[str]("chosen", lambda name: found[name]["chosen"].replace("-", " "), left=True),
+        *(
+            Column[str](
+                form.replace("-", " "),
+                lambda name, form=form: score(found[name]["scores"].get(form, math.nan)),
+            )
+            for form in tried
+        ),
+        Column[str]("best of these, unrolled", lambda name: score(unrolled(name))),
+    ]
+    return table([name for name in found if name in labels], columns)
 
 
 def setting(sources: Sequence[Source], options: Options) -> str:

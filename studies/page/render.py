@@ -15,7 +15,7 @@ from overtone.files import replacing
 from overtone.report.series import num_seeds
 from studies.page import assess_tables, file_tables
 from studies.page.blocks import Block, PageError, content, fill, find_blocks, framed
-from studies.page.model_tables import next_step, setting, training, tried
+from studies.page.model_tables import forms, next_step, setting, training, tried
 from studies.page.plan_tables import plans
 from studies.page.rollout_tables import (
     artifacts,
@@ -65,6 +65,7 @@ TABLES: dict[str, Kind] = {
     "plans": Kind(plans, ("relative",)),
     "training": Kind(training, ("models",), pooled=False),
     "tried": Kind(tried, ("models", "against")),
+    "forms": Kind(forms, several=False, pooled=False),
     "setting": Kind(setting, pooled=False),
 }
 

@@ -134,7 +134,7 @@ def comparison(sources: Sequence[Source], options: Options) -> str:
         Column[Row]("model", _model_and_schedule, left=True),
         Column[Row]("parameters", lambda row: training(row, "parameters")),
         Column[Row]("updates", lambda row: training(row, "updates")),
-        Column[Row]("minutes", lambda row: training(row, "minutes")),
+        Column[Row]("CPU minutes", lambda row: training(row, "cpu_minutes")),
         Column[Row]("next step", _next_steps),
         error_column(f"VRMSE, {ten_steps(sources)}", over_10),
         error_column(f"VRMSE, {all_steps(sources)}", over_all),

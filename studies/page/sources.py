@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,13 @@ class Source:
         name: the comparison's.
         results: its numbers.
         plan: the plan that it followed, as its file has it; None without.
+        forms: what the study's archive says of the forms of its models.
     """
 
     name: str
     results: Results
     plan: Mapping[str, Any] | None = None
+    forms: Mapping[str, Any] = field(default_factory=dict)
 
     def models(self, wanted: Sequence[str] | None = None) -> list[str]:
         """Names of all models, or of those wanted, in the order in which they are wanted."""
@@ -103,7 +105,7 @@ class Library:
         if study not in self._read and path.exists():
             found = Archive.load(path)
             self._read[study] = {
-                key: Source(key, results, found.plans.get(key))
+                key: Source(key, results, found.plans.get(key), found.forms)
                 for key, results in found.comparisons.items()
             }
         return self._read.get(study, {}).get(name)

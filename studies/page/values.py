@@ -20,7 +20,7 @@
 | `worst_seams@PERIOD` | `MODEL:SCHEDULE` | dB at the last step, at the worst of all offsets |
 | `tokens`, `seconds_per_step` | `MODEL:SCHEDULE` | of the whole rollout; of one step |
 | `next_step` | `MODEL:PATCH` | VRMSE of one step from true frames |
-| `parameters`, `updates`, `minutes`, `pflop` | `MODEL` | the model and its training |
+| `parameters`, `updates`, `minutes`, `cpu_minutes`, `pflop` | `MODEL` | of its training |
 
 `MODEL:*` is the mean over all schedules that the model followed.
 """
@@ -61,6 +61,7 @@ OF_MODEL: dict[str, Callable[[ModelResult], Estimate]] = {
     "parameters": lambda model: plain(model.num_parameters),
     "updates": _of_training("updates"),
     "minutes": _of_training("minutes"),
+    "cpu_minutes": _of_training("cpu_minutes"),
     "pflop": _of_training("flops", 1e-15),
 }
 OF_RUN: dict[str, Callable[[Run], Estimate]] = {

@@ -48,13 +48,13 @@ def test_a_resumed_run_may_take_other_steps_and_says_so(small, tmp_path):
     changes = {"optimizer__lr": 1e-3, "optimizer__clip": None, "train__batch": 2}
     config = small(train__updates=8, valid__rollout_steps=0, **changes)
     train(config, tmp_path / "run", resume=True, console=Console(file=text, width=200))
-    assert "changed: optimizer.lr was 0.004, is 0.001\n" in text.getvalue()
+    assert "changed: optimizer.lr was 0.008, is 0.001\n" in text.getvalue()
     lines = read_journal(tmp_path / "run/metrics.jsonl")
     (noted,) = [line for line in lines if line["kind"] == "resume"]
     assert noted["update"] == 4
     assert noted["changed"] == {
         "optimizer.clip": {"before": 1.0, "now": None},
-        "optimizer.lr": {"before": 0.004, "now": 0.001},
+        "optimizer.lr": {"before": 0.008, "now": 0.001},
         "train.batch": {"before": 4, "now": 2},
         "train.updates": {"before": 4, "now": 8},
         "valid.rollout_steps": {"before": 3, "now": 0},

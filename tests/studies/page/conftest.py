@@ -24,7 +24,8 @@ _SPEC.loader.exec_module(builders)
 
 SCHEDULES = ("16", "16+shift", "4-8-16", "4-8-16+shift", "4")
 TRAINING = {
-    "recipe": "shear-flow-mini", "updates": 300, "minutes": 1.658, "flops": 3.07e12,
+    "recipe": "shear-flow-mini", "updates": 300, "minutes": 1.658, "cpu_minutes": 1.5,
+    "flops": 3.07e12,
     "validation": {"vrmse": {"4": 0.03, "8": 0.05}, "rollout": 0.155},
 }  # fmt: skip
 

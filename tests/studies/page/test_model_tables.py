@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from studies.page.blocks import PageError
-from studies.page.model_tables import column_name
+from studies.page.model_tables import column_name, forms
+from studies.page.sources import Source
 
 NAME = "shear-flow-mini"
 
@@ -127,3 +128,17 @@ def test_the_setting_is_a_paragraph(render, make_comparison):
     ):
         assert part in text
     assert "\n" not in text
+
+
+def test_forms_have_the_scores_of_all_trials_and_what_was_chosen(cells, make_comparison):
+    scores = {"adamw-0.004": 0.25, "muon-0.008": 0.125, "muon-0.008-unrolled": 0.5}
+    blown = {"adamw-0.004": 0.75, "muon-0.008": "Infinity", "adamw-0.004-unrolled": 0.625}
+    own = {
+        "shear-flow-mini-csm-minutes-2": {"chosen": "muon-0.008", "scores": scores},
+        "shear-flow-mini-fno-minutes-2": {"chosen": "adamw-0.004-unrolled", "scores": blown},
+    }
+    source = Source("shear-flow-mini-rivals-2", make_comparison([]), forms={"models": own})
+    header, csm, fno = cells(forms([source], {}))
+    assert header == ["model", "chosen", "adamw 0.004", "muon 0.008", "best of these, unrolled"]
+    assert csm == ["csm", "muon 0.008", "0.250", "0.125", "0.500"]
+    assert fno == ["fno", "adamw 0.004 unrolled", "0.750", "–", "0.625"]

@@ -91,9 +91,9 @@ def test_models_are_compared_in_order(render, cells, make_comparison, make_train
     header, *rows = cells(
         render(f"comparison {name}", shear_flow_mini_rivals_2=make_comparison(models))
     )
-    assert header[:5] == ["model", "parameters", "updates", "minutes", "next step"]
+    assert header[:5] == ["model", "parameters", "updates", "CPU minutes", "next step"]
     assert [row[0] for row in rows] == ["unet", "csm, `4-8-16`", "csm, `16`", "bad, `4`"]
-    assert [row[1:4] for row in rows] == [["1,234", "300", "1.66"]] * 4
+    assert [row[1:4] for row in rows] == [["1,234", "300", "1.50"]] * 4
     # One number for each patch that the schedule uses.
     assert [row[4] for row in rows] == ["0.0400", "0.0400 / 0.0800 / 0.160", "0.160", "0.000400"]
     assert rows[0][5] == interval(models[0].runs[0].vrmse_10)
