@@ -1,13 +1,11 @@
-"""The evaluation commands, as a user types them.
-
-`overtone report`, as a user types it.
-"""
+"""The evaluation commands, as a user types them."""
 
 import errno
 import html
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -17,16 +15,8 @@ import numpy as np
 import pytest
 import torch
 
-from overtone.domain import Domain
-from overtone.evaluate.results import (
-    KIND,
-    Data,
-    Estimate,
-    ModelResult,
-    NextStep,
-    Results,
-    Samples,
-)
+from overtone.evaluate.results import KIND, Results
+from overtone.evaluate.samples import Samples
 from overtone.guard.folders import MARKER, claim
 
 pytest.importorskip("h5py")
@@ -36,20 +26,28 @@ from overtone.data import Header, WellFolder, write_well
 from overtone.report.verdict import verdict
 
 
-@pytest.fixture
-def overtone(overtone, monkeypatch, tmp_path):
-    """Run a command in a folder with two models and a dataset."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A folder with two models and a dataset."""
+    folder = tmp_path_factory.mktemp("prepared")
     random = np.random.default_rng(0)
     values = random.standard_normal((3, 12, 16, 16), np.float32).cumsum(axis=1)
     header = Header("walk", (16, 16), (1.0, 1.0), "periodic", 0.1)
-    write_well(tmp_path / "walk/data/test/a.hdf5", {"u": values}, header)
-    domain = WellFolder("walk", "test").domain
+    write_well(folder / "walk/data/test/a.hdf5", {"u": values}, header)
+    domain = WellFolder(folder / "walk", "test").domain
     torch.manual_seed(0)
     small = {"width": 16, "heads": 2, "blocks": 1, "mlp_dim": 16, "context": 2, "domain": domain}
-    ot.build("axial", patches=(4, 8), **small).save("flex/best", training={"seed": 5})
-    ot.build("axial", tokenizer="fixed", patches=8, **small).save("fixed")
+    ot.build("axial", patches=(4, 8), **small).save(folder / "flex/best", training={"seed": 5})
+    ot.build("axial", tokenizer="fixed", patches=8, **small).save(folder / "fixed")
+    return folder
+
+
+@pytest.fixture
+def overtone(overtone, monkeypatch, tmp_path, prepared):
+    """Run a command in a copy of the folder."""
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
     return overtone
 
 
@@ -398,58 +396,6 @@ def test_results_are_plain_json(overtone):
     assert overtone("evaluate", "fixed", "walk", "--steps", 2, "--no-report", "--out", "e")[0] == 0
     with open("e/results.json") as file:
         assert json.load(file)["format"] == "overtone-results-1"
-
-
-@pytest.fixture
-def evaluation(tmp_path):
-    domain = Domain((8, 8), (1.0, 1.0), "periodic", ("a",))
-    error = Estimate(value=0.5, low=0.4, high=0.6)
-    step = NextStep(patch=4, vrmse=error, fields={}, tokens=4, flops=9, seconds=0.1)
-    model = ModelResult(
-        name="m", seed=None, num_parameters=3, config={}, training={}, next_step=(step,), runs=()
-    )
-    data = Data(name="d", split="test", fingerprint="0", trajectories=2, start=0,
-                domain=domain.to_dict())  # fmt: skip
-    Results(command="c", seed=0, machine={}, data=data, steps=2, models=(model,)).save(
-        tmp_path / "eval" / "results.json"
-    )
-    frames = torch.randn(2, 2, 1, 8, 8)
-    Samples(domain, (1, 2), frames[0], {("m", "4"): frames[1]}).save(
-        tmp_path / "eval" / "samples.safetensors"
-    )
-    return tmp_path / "eval"
-
-
-def test_a_report_beside_the_results(overtone, evaluation):
-    code, text = overtone("report", evaluation)
-    assert (code, "wrote" in text) == (0, True)
-    assert (evaluation / "report.html").is_file()
-    assert (evaluation / "rollout.gif").is_file()
-
-
-def test_a_report_elsewhere_without_samples(overtone, evaluation, tmp_path):
-    (evaluation / "samples.safetensors").unlink()
-    code, text = overtone("report", evaluation, "--out", tmp_path / "new", "--animate", "none")
-    assert code == 0
-    assert "no samples" in text
-    assert {p.name for p in (tmp_path / "new").iterdir()} == {
-        MARKER,
-        "report.html",
-        "results.json",
-        "figures",
-    }
-
-
-@pytest.mark.parametrize("options", [("--animate", "avi"), ("--curves", "none.jsonl")])
-def test_wrong_options_are_one_message(overtone, evaluation, options):
-    code, text = overtone("report", evaluation, *options)
-    assert code == 2
-    assert text.strip().splitlines()[-1].startswith("error: ")
-
-
-def test_a_folder_without_results_is_refused(overtone, tmp_path):
-    code, text = overtone("report", tmp_path)
-    assert (code, "overtone evaluate" in text) == (2, True)
 
 
 def test_help_does_not_load_matplotlib():
