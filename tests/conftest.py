@@ -1,5 +1,6 @@
 """Shared fixtures: small domains, small models, repeatable randomness."""
 
+import gc
 import os
 from contextlib import contextmanager
 
@@ -23,6 +24,20 @@ settings.load_profile("overtone")
 torch.set_num_threads(1)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is imported stays: nothing of it is searched for garbage, now or during a test.
+
+    Searching half a million objects again and again took a third of the time until the first test.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
@@ -32,6 +47,12 @@ def _seed():
 def _no_page_of_runs(monkeypatch):
     """Drawing takes longer than the runs of tests; those that are about it ask for it."""
     monkeypatch.setattr("overtone.train.follow.draw_page", lambda *_: None)
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Reports without their figures, which take long and have their tests; animations stay."""
+    monkeypatch.setattr("overtone.report.html.drawings", lambda *_: ())
 
 
 @pytest.fixture(scope="session")
