@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import resource
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from outcome import save
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -105,8 +105,7 @@ def main() -> None:
         "machine": machine(),
         "runs": rows,
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    save(options.out, content)
 
 
 if __name__ == "__main__":

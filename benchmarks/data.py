@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from outcome import save
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from overtone.data import FieldSpec, Header, Storage, WellFolder, collate, write_well
@@ -87,8 +87,7 @@ def main() -> None:
         "machine": machine(),
         "cases": rows,
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    save(options.out, content)
     print(f"wrote {options.out}")
 
 

@@ -11,7 +11,6 @@ each field of an open file and then no more. Run it with
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import resource
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from outcome import save
 from rich.console import Console
 
 import overtone as ot
@@ -97,8 +97,7 @@ def main() -> None:
         "runs": rows,
         "memory_growth": growth,
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    save(options.out, content)
     print(f"wrote {options.out}")
 
 

@@ -9,7 +9,6 @@ many more examples than `make test`, and writes their counts. Any that fails end
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -17,6 +16,8 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
+
+from outcome import save
 
 from overtone.version import machine
 
@@ -65,7 +66,7 @@ def main() -> None:
         "killed": kills(),
         "fuzzed": fuzzed(options.examples),
     }
-    options.out.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    save(options.out, content)
 
 
 if __name__ == "__main__":

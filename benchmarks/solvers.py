@@ -9,13 +9,13 @@ as many frames as The Well's dataset of that name has (200 where there is none).
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
+from outcome import save
 from pictures import FRAMES
 from rich.console import Console
 from rich.progress import track
@@ -67,7 +67,7 @@ def main() -> None:
         "machine": machine(),
         "runs": rows,
     }
-    options.out.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    save(options.out, content)
 
 
 if __name__ == "__main__":

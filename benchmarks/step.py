@@ -17,7 +17,6 @@ such blocks to the system at once, at the price of some page faults.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import resource
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from outcome import save
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -210,8 +210,7 @@ def main() -> None:
         "machine": machine(),
         "runs": rows,
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    save(options.out, content)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,13 @@ standard deviations over that of the noise. Run it with
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from outcome import save
 from rich.console import Console
 from rich.progress import track
 from torch import Tensor
@@ -177,8 +177,7 @@ def main() -> None:
         "detections": loud,
         "cpu_seconds": round(time.process_time() - began),
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+    save(options.out, content, indent=1)
     Console().print(f"wrote {options.out} after {content['cpu_seconds']} CPU seconds")
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import io
 import itertools
-import json
 import multiprocessing
 import statistics
 import tempfile
@@ -22,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from outcome import save
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -130,8 +130,7 @@ def main() -> None:
         "machine": machine(),
         "runs": rows,
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    save(options.out, content)
 
 
 if __name__ == "__main__":

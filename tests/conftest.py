@@ -1,7 +1,9 @@
 """Shared fixtures: small domains, small models, repeatable randomness."""
 
+import gc
 import os
 from contextlib import contextmanager
+from importlib import import_module
 
 # Some virtual machines announce AMX and then trap its instructions, which bfloat16 would use.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
@@ -15,12 +17,27 @@ from hypothesis import settings
 import overtone as ot
 from overtone.cli import app
 from overtone.metrics.spectrum import wavenumber_norm
+from overtone.models.flops import call_flops
 
 # Fuzz tests are tried more often by benchmarks/faults.py.
 EXAMPLES = int(os.environ.get("OVERTONE_EXAMPLES", "40"))
 settings.register_profile("overtone", deadline=None, max_examples=EXAMPLES, derandomize=True)
 settings.load_profile("overtone")
 torch.set_num_threads(1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is imported stays: nothing of it is searched for garbage, now or during a test.
+
+    Searching half a million objects again and again took a third of the time until the first test.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +49,33 @@ def _seed():
 def _no_page_of_runs(monkeypatch):
     """Drawing takes longer than the runs of tests; those that are about it ask for it."""
     monkeypatch.setattr("overtone.train.follow.draw_page", lambda *_: None)
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Reports without their figures, which take long and have their tests; animations stay."""
+    monkeypatch.setattr("overtone.report.html.drawings", lambda *_: ())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _operations_are_counted_once():
+    """Many small runs share few models; counting takes nearly half of the time of such a run.
+
+    What counts, `overtone.models.flops.call_flops`, is itself left as it is.
+    """
+    known = {}
+
+    def counted(model, domain, patch, **options):
+        weights = [(name, tuple(value.shape)) for name, value in model.state_dict().items()]
+        told = repr(model), weights, getattr(model, "config", None), domain, patch, options
+        if (key := (type(model), str(told))) not in known:
+            known[key] = call_flops(model, domain, patch, **options)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for user in ("train.loop", "evaluate.candidates", "assess.cost"):
+            patch.setattr(import_module(f"overtone.{user}"), "call_flops", counted)
+        yield
 
 
 @pytest.fixture(scope="session")

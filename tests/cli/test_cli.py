@@ -1,4 +1,4 @@
-"""The command line as a user meets it: in a process of its own."""
+"""The command line as a user meets it."""
 
 import errno
 import os
@@ -11,22 +11,17 @@ import torch
 import typer
 from safetensors import SafetensorError
 
-import overtone
+from overtone import DataError, PatchError
 from overtone.cli import app as cli
 from overtone.files import cache_dir
-from overtone.version import gather, package_version
+from overtone.version import __version__, gather, package_version
 
 
-def run(*arguments):
-    command = [sys.executable, "-m", "overtone", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def test_help_lists_the_commands():
-    done = run("--help")
-    assert done.returncode == 0
-    assert "demo" in done.stdout
-    assert "info" in done.stdout
+def test_help_lists_the_commands(overtone):
+    code, said = overtone("--help")
+    assert code == 0
+    assert "demo" in said
+    assert "info" in said
 
 
 def commands(group=None, path=()):
@@ -55,30 +50,33 @@ def test_help_shows_every_character_that_was_written(capsys):
 
 
 def test_version():
-    assert run("--version").stdout.strip() == f"overtone {overtone.__version__}"
+    """As a module, in a process of its own: all else here is what its `main` says."""
+    command = [sys.executable, "-m", "overtone", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"overtone {__version__}"
 
 
-def test_info_shows_versions_device_threads_and_caches():
-    done = run("info")
-    assert done.returncode == 0
+def test_info_shows_versions_device_threads_and_caches(overtone):
+    code, said = overtone("info")
+    assert code == 0
     for word in ("overtone", "torch", "device", "threads", "cache", torch.__version__):
-        assert word in done.stdout
+        assert word in said
 
 
 @pytest.mark.parametrize("arguments", [("inof",), ("demo", "--steps", "many"), ("demo", "-x")])
-def test_wrong_arguments_are_one_message_with_code_2(arguments):
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert "Error" in done.stderr
+def test_wrong_arguments_are_one_message_with_code_2(overtone, arguments):
+    code, said = overtone(*arguments)
+    assert code == 2
+    assert "Traceback" not in said
+    assert "Error" in said
 
 
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (overtone.PatchError("patch 3 is odd"), 2, "error: patch 3 is odd\n"),
+        (PatchError("patch 3 is odd"), 2, "error: patch 3 is odd\n"),
         (RuntimeError("boom"), 1, "error: RuntimeError: boom (overtone --debug ... shows the"),
-        (overtone.DataError("a\x1b[2J\udcff\nb"), 2, "error: a\\x1b[2J\\xff\nb\n"),
+        (DataError("a\x1b[2J\udcff\nb"), 2, "error: a\\x1b[2J\\xff\nb\n"),
         (
             OSError(errno.ENOSPC, "No space left on device", "x/metrics.jsonl"),
             2,

@@ -1,8 +1,64 @@
-"""`overtone report` of several evaluations; that of one is in test_evaluate.py."""
+"""`overtone report` of one evaluation and of several, as a user types it."""
 
 import pytest
+import torch
 
-from overtone.evaluate.results import Data, Results
+from overtone.domain import Domain
+from overtone.evaluate.results import Data, Estimate, ModelResult, NextStep, Results
+from overtone.evaluate.samples import Samples
+from overtone.guard.folders import MARKER
+
+
+@pytest.fixture
+def measured(tmp_path):
+    domain = Domain((8, 8), (1.0, 1.0), "periodic", ("a",))
+    error = Estimate(value=0.5, low=0.4, high=0.6)
+    step = NextStep(patch=4, vrmse=error, fields={}, tokens=4, flops=9, seconds=0.1)
+    model = ModelResult(
+        name="m", seed=None, num_parameters=3, config={}, training={}, next_step=(step,), runs=()
+    )
+    data = Data(name="d", split="test", fingerprint="0", trajectories=2, start=0,
+                domain=domain.to_dict())  # fmt: skip
+    Results(command="c", seed=0, machine={}, data=data, steps=2, models=(model,)).save(
+        tmp_path / "eval" / "results.json"
+    )
+    frames = torch.randn(2, 2, 1, 8, 8)
+    Samples(domain, (1, 2), frames[0], {("m", "4"): frames[1]}).save(
+        tmp_path / "eval" / "samples.safetensors"
+    )
+    return tmp_path / "eval"
+
+
+def test_a_report_beside_the_results(overtone, measured):
+    code, text = overtone("report", measured)
+    assert (code, "wrote" in text) == (0, True)
+    assert (measured / "report.html").is_file()
+    assert (measured / "rollout.gif").is_file()
+
+
+def test_a_report_elsewhere_without_samples(overtone, measured, tmp_path):
+    (measured / "samples.safetensors").unlink()
+    code, text = overtone("report", measured, "--out", tmp_path / "new", "--animate", "none")
+    assert code == 0
+    assert "no samples" in text
+    assert {p.name for p in (tmp_path / "new").iterdir()} == {
+        MARKER,
+        "report.html",
+        "results.json",
+        "figures",
+    }
+
+
+@pytest.mark.parametrize("options", [("--animate", "avi"), ("--curves", "none.jsonl")])
+def test_wrong_options_are_one_message(overtone, measured, options):
+    code, text = overtone("report", measured, *options)
+    assert code == 2
+    assert text.strip().splitlines()[-1].startswith("error: ")
+
+
+def test_a_folder_without_results_is_refused(overtone, tmp_path):
+    code, text = overtone("report", tmp_path)
+    assert (code, "overtone evaluate" in text) == (2, True)
 
 
 @pytest.fixture

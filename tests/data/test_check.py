@@ -173,7 +173,7 @@ def test_malformed_attributes_name_their_file_and_the_rest_is_checked(folder, ch
 
 
 def test_a_huge_attribute_is_not_read(folder, monkeypatch):
-    monkeypatch.setattr("overtone.data.layout.MAX_ATTRIBUTE_BYTES", 50_000)
+    monkeypatch.setattr("overtone.data.attributes.MAX_ATTRIBUTE_BYTES", 50_000)
     with h5py.File(folder / "data/train/toy_0.hdf5", "r+") as file:
         del file.attrs["dataset_name"]
         file.attrs["dataset_name"] = np.zeros(7000)

@@ -333,14 +333,16 @@ def require_said(shown, said, where):
 
 
 def run_page(name, overtone, capsys):
-    scenario = SCENARIOS[name]
+    """Run what a page shows; returns the blocks that were run, or compared with what was said."""
+    scenario, ran = SCENARIOS[name], []
     names, said = {"__name__": "tutorial", **scenario.prepare()}, ""
     found = blocks(TUTORIALS[name])
     for block, after in zip(found, [*found[1:], None], strict=True):
         where = f"{name}.md:{block.line}"
         if block.not_run:
             said = ""
-        elif block.kind == "python":
+            continue
+        if block.kind == "python":
             code = block.text
             for old, new in scenario.python.items():
                 code = code.replace(old, new)
@@ -355,7 +357,10 @@ def run_page(name, overtone, capsys):
             )
         elif said:
             require_said(block.text, said, where)
-    return names
+        else:
+            continue
+        ran.append(block)
+    return ran
 
 
 @pytest.mark.parametrize(
@@ -366,7 +371,9 @@ def test_the_code_of_a_tutorial_runs(name, overtone, hub, capsys, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     monkeypatch.setattr(html, "drawings", lambda *_: ())  # they take long, and have their tests
-    run_page(name, overtone, capsys)
+    shown = [b for b in blocks(TUTORIALS[name]) if b.kind != "text" and not b.not_run]
+    ran = run_page(name, overtone, capsys)
+    assert [block for block in ran if block.kind != "text"] == shown != []
 
 
 def test_a_wrong_block_is_found(overtone, capsys, tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 import gc
 import math
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ import torch
 
 import overtone as ot
 from overtone.data.frames import Frames
+from overtone.evaluate import survey
 from overtone.evaluate.diagnose import diagnose
 
 GRID = (48, 64)
@@ -207,7 +207,7 @@ def test_the_artifact_is_found_on_open_axes(truth, error):
 
 
 def test_a_very_long_axis_is_cropped(monkeypatch, truth, error):
-    monkeypatch.setattr(import_module("overtone.evaluate.diagnose"), "MOST_CELLS", {2: 48})
+    monkeypatch.setattr(survey, "MOST_CELLS", {2: 48})
     prediction = frames(truth + 0.1 * error + 0.3 * comb(8))
     diagnosis = diagnose(prediction, frames(truth)).diagnosis
     assert diagnosis.periodic == (True, False)

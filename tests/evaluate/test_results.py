@@ -1,24 +1,13 @@
-"""The schema of results.json, and the frames that are kept beside it."""
+"""The schema of results.json."""
 
 import json
 import math
 from pathlib import Path
 
 import pytest
-import torch
 
-from overtone.domain import Domain
 from overtone.errors import DataError
-from overtone.evaluate.results import (
-    FORMAT,
-    Data,
-    Estimate,
-    ModelResult,
-    NextStep,
-    Record,
-    Results,
-    Samples,
-)
+from overtone.evaluate.results import FORMAT, Data, Estimate, ModelResult, NextStep, Record, Results
 
 
 def example():
@@ -49,12 +38,6 @@ def old_json(schedules):
     content = json.loads(example().to_json())
     content["models"][0]["runs"] = [older_run(schedule) for schedule in schedules]
     return json.dumps(content)
-
-
-def samples(name="model"):
-    domain = Domain((4, 6), (1.0, 2.0), "periodic", ("u", "v"), 0.1)
-    truth, prediction = torch.randn(2, 3, 2, 4, 6)
-    return Samples(domain, (1, 5, 9), truth, {(name, "4-8"): prediction})
 
 
 def test_what_is_saved_is_what_is_read(tmp_path):
@@ -141,17 +124,14 @@ def test_names_that_are_no_unicode_are_saved_escaped(tmp_path):
     found = Results.load(tmp_path / "results.json")
     assert (found.data.name, found.models[0].name) == (r"d\xff", r"m\xff")
     assert found.data.domain == {"fields": [r"u\xfe"]}
-    samples(name="m\udcff").save(tmp_path / "samples")
-    assert list(Samples.load(tmp_path / "samples").predictions) == [(r"m\xff", "4-8")]
 
 
-@pytest.mark.parametrize("make", [lambda: example(), lambda: samples()])
-def test_a_full_disk_keeps_the_old_file_and_names_it(tmp_path, full_disk, make):
-    path = tmp_path / "kept"
-    make().save(path)
+def test_a_full_disk_keeps_the_old_file_and_names_it(tmp_path, full_disk):
+    path, results = tmp_path / "kept", example()
+    results.save(path)
     before = path.read_bytes()
     with full_disk(100), pytest.raises((OSError, DataError), match="kept") as caught:
-        make().save(path)
+        results.save(path)
     assert "tmp" not in str(caught.value).rpartition("/")[2]
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -172,21 +152,6 @@ def test_the_docs_name_every_field():
         for name in record.model_fields:
             assert f"`{name}`" in page, f"{record.__name__}.{name}"
     assert f"`{FORMAT}`" in page
-
-
-def test_samples_are_read_as_they_were_saved(tmp_path):
-    kept = samples()
-    kept.save(tmp_path / "samples.safetensors")
-    again = Samples.load(tmp_path / "samples.safetensors")
-    assert (again.domain, again.steps) == (kept.domain, (1, 5, 9))
-    assert torch.equal(again.truth, kept.truth)
-    assert torch.equal(again.predictions["model", "4-8"], kept.predictions["model", "4-8"])
-
-
-def test_files_without_samples_are_refused(tmp_path):
-    (tmp_path / "x").write_text("no tensors")
-    with pytest.raises(DataError, match="samples"):
-        Samples.load(tmp_path / "x")
 
 
 def test_seams_of_a_grid_at_rest_are_kept_where_the_grid_was_at_rest(tmp_path):

@@ -17,8 +17,9 @@ import overtone as ot
 from overtone.data import Header, WellFolder, write_well
 from overtone.errors import OvertoneError
 from overtone.evaluate import Candidate, evaluate
-from overtone.evaluate.results import Results, Samples
+from overtone.evaluate.results import Results
 from overtone.evaluate.run import _compare_epsilon, on_cores, one_core
+from overtone.evaluate.samples import Samples
 from overtone.metrics import vrmse
 from overtone.solvers import ShearFlow
 from overtone.solvers.datasets import generate

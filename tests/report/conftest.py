@@ -17,8 +17,8 @@ from overtone.evaluate.results import (
     ResidualSpectrum,
     Results,
     Run,
-    Samples,
 )
+from overtone.evaluate.samples import Samples
 from overtone.schedules import parse_schedule
 
 SCHEDULES = ("16", "16+shift", "4-8-16", "4")

@@ -7,6 +7,7 @@ import re
 import shlex
 from html import unescape
 from html.parser import HTMLParser
+from itertools import islice
 from xml.etree import ElementTree
 
 import pytest
@@ -158,13 +159,20 @@ def check_folder(out, results):
     return text
 
 
-def test_a_small_report(make_results, make_samples, tmp_path):
+@pytest.fixture(scope="module")
+def small(make_results, make_samples, tmp_path_factory):
+    """A report of one rollout with all that there is to draw: its results and its page."""
     results = make_results(schedules=["4-8-16"])
-    samples = make_samples(keys=[("csm", "4-8-16")], fields=("tracer",), steps=(1, 12))
-    assert write_report(results, samples, tmp_path) == tmp_path / "report.html"
-    text = check_folder(tmp_path, results)
+    samples = make_samples(keys=[("csm", "4-8-16")], steps=(1, 12))
+    return results, write_report(results, samples, tmp_path_factory.mktemp("small"))
+
+
+def test_a_small_report(small):
+    results, path = small
+    assert path.name == "report.html"
+    text = check_folder(path.parent, results)
     embedded = re.search(r"data:image/gif;base64,([^\"]+)", text).group(1)
-    assert base64.b64decode(embedded) == (tmp_path / "rollout.gif").read_bytes()
+    assert base64.b64decode(embedded) == (path.parent / "rollout.gif").read_bytes()
 
 
 @pytest.mark.slow
@@ -203,6 +211,7 @@ def test_a_report_of_what_went_wrong(make_model, make_results, alter_run, tmp_pa
 def test_large_animations_are_written_and_linked(
     make_model, make_results, make_samples, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(html, "drawings", lambda *_: ())  # they take long
     monkeypatch.setattr(pages, "MAX_MOVING", 100)
     samples = make_samples(keys=[("csm", "16")], fields=("tracer",), steps=(1,))
     path = write_report(make_results([make_model(schedules=())]), samples, tmp_path)
@@ -246,11 +255,9 @@ def test_sections_without_content_are_left_out(make_results, picture):
     assert "#dial" not in [attrs["href"] for attrs in found.all("a")]
 
 
-def test_every_link_within_the_page_leads_somewhere(make_results, make_samples, tmp_path):
+def test_every_link_within_the_page_leads_somewhere(small):
     """And every figure has one, with its number, before everything else."""
-    results = make_results(schedules=["4-8-16"])
-    samples = make_samples(keys=[("csm", "4-8-16")], steps=(1, 12))
-    text = write_report(results, samples, tmp_path, animation="none").read_text()
+    text = small[1].read_text()
     found = read(text)
     ids = [attrs["id"] for _, attrs in found.tags if "id" in attrs]
     assert len(ids) == len({*ids})
@@ -266,7 +273,8 @@ def test_every_link_within_the_page_leads_somewhere(make_results, make_samples, 
 
 
 def test_other_fields_are_folded(make_results, make_samples, tmp_path, monkeypatch):
-    only = list(html.drawings(make_results(), make_samples(), {}))[:2]
+    given = make_results(schedules=["16"]), make_samples(keys=[("csm", "16")], steps=(1,)), {}
+    only = list(islice(html.drawings(*given), 2))
     monkeypatch.setattr(html, "drawings", lambda *_: only)
     text = write_report(make_results(), None, tmp_path).read_text()
     before, _, folded = text.partition("<summary>Other fields</summary>")

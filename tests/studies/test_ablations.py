@@ -17,7 +17,7 @@ from studies.ablations import (
     patch_sets,
     sizes,
 )
-from tests.studies.stepping import built, steps_by_all_its_patches
+from tests.studies.stepping import laid, stepped
 
 STUDIES = ablations()
 
@@ -84,10 +84,9 @@ def test_the_whole_models_of_the_omitted_patch_are_those_of_the_usual_base_kerne
     assert whole.items() <= kernels.items()
 
 
-@pytest.mark.parametrize(
-    "check", [built, pytest.param(steps_by_all_its_patches, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("check", [laid, pytest.param(stepped, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 def test_every_model_fits_its_grid(study, check):
-    for training in {t.name: replace(t, packaged=False) for t in study.trainings}.values():
-        check(training.config())
+    configs = [replace(training, packaged=False).config() for training in study.trainings]
+    for config in {str(config.model): config for config in configs}.values():
+        assert check(config) == config.model.patches

@@ -14,7 +14,7 @@ from studies.architectures import (
 )
 from studies.catalogue import STUDIES
 from studies.kinds import BEGINS, KINDS, LAYER, SHEAR, names
-from tests.studies.stepping import built, steps_by_all_its_patches
+from tests.studies.stepping import laid, stepped
 
 ON_ALL = pytest.mark.parametrize("recipe", BEGINS)
 
@@ -72,14 +72,9 @@ def test_cvit_has_persistence_beside_it(recipe):
     assert comparison.start + 4 == BEGINS[recipe] + 8
 
 
-@pytest.mark.parametrize(
-    "check", [built, pytest.param(steps_by_all_its_patches, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("check", [laid, pytest.param(stepped, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("study", architectures(), ids=lambda study: study.name)
 def test_every_model_fits_its_grid(study, check):
-    seen = set()
-    for training in study.trainings:
-        config = training.config()
-        if str(config.model) not in seen:
-            check(config)
-        seen.add(str(config.model))
+    configs = [training.config() for training in study.trainings]
+    for config in {str(config.model): config for config in configs}.values():
+        assert check(config) == config.model.patches

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -102,9 +100,3 @@ def test_models_are_packaged_with_the_numbers_of_their_study(studies, tmp_path, 
     assert proofs == {f"{name}-csm": {"vrmse": 1}}
     code, text = studies(*said[:-1], "rayleigh-benard-mini")
     assert (code, "first make reproduce STUDY=rayleigh-benard-mini" in text) == (0, True)
-
-
-def test_help_does_not_load_the_tables():
-    code = "import sys, overtone.cli; print('studies' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

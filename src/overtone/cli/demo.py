@@ -21,7 +21,8 @@ from rich.console import Console
 from overtone.cli.evaluate import evaluate_into
 from overtone.errors import CheckpointError, DataError
 from overtone.evaluate import Candidate, Reading, load_candidate
-from overtone.evaluate.results import KIND, RESULTS, Results, Samples
+from overtone.evaluate.results import KIND, RESULTS, Results
+from overtone.evaluate.samples import Samples
 from overtone.guard.folders import claim
 from overtone.guard.limits import require_writable
 from overtone.models.storage import pretrained_folder, pretrained_names

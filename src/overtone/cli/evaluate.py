@@ -25,7 +25,8 @@ from overtone.progress import Listing, Terminal, one_bar
 
 if TYPE_CHECKING:
     from overtone.evaluate import Candidate, Predictions, Reading
-    from overtone.evaluate.results import Results, Samples
+    from overtone.evaluate.results import Results
+    from overtone.evaluate.samples import Samples
 
 Model = Annotated[
     str,
@@ -130,7 +131,8 @@ def evaluate_into(
         options: as for `overtone.evaluate.evaluate`.
     """
     from overtone.evaluate import evaluate as measure
-    from overtone.evaluate.results import KIND, RESULTS, SAMPLES, require_results
+    from overtone.evaluate.results import KIND, RESULTS, require_results
+    from overtone.evaluate.samples import SAMPLES
     from overtone.report.html import PAGE, fill_report
     from overtone.report.tables import results_table
     from overtone.report.verdict import verdict

@@ -69,7 +69,8 @@ def report(
 
 def _parts(texts: Sequence[str], folders: Sequence[Path], console: Console) -> list[Part]:
     """The evaluations in some folders, each with the name that is given or can be found for it."""
-    from overtone.evaluate.results import RESULTS, SAMPLES, Results, Samples
+    from overtone.evaluate.results import RESULTS, Results
+    from overtone.evaluate.samples import SAMPLES, Samples
     from overtone.report.combine import Part, part_names
 
     parts = []

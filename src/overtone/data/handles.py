@@ -24,7 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from overtone.data.layout import FieldSpec, Layout, in_file
+from overtone.data.attributes import in_file
+from overtone.data.layout import FieldSpec, Layout
 from overtone.data.location import Location, local_stamp
 from overtone.errors import DataError
 

@@ -21,22 +21,30 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import h5py
 import numpy as np
 
+from overtone.data.attributes import (
+    as_text,
+    find_dataset,
+    find_group,
+    malformed,
+    read_attribute,
+    read_count,
+    read_flag,
+    read_flags,
+    read_names,
+    read_word,
+)
 from overtone.domain import Boundary, Domain, Sides
 from overtone.errors import DataError, DomainError
-from overtone.guard.limits import readable, require_memory
-from overtone.guard.names import shown
+from overtone.guard.limits import require_memory
 
 GROUPS = ("t0_fields", "t1_fields", "t2_fields")
 """Groups of fields by tensor order."""
 NUMBERED_KINDS = (Boundary.WALL, Boundary.OPEN, Boundary.PERIODIC)
 """The Well's numbers for kinds of boundary: 0, 1, 2."""
-MAX_ATTRIBUTE_BYTES = 1_000_000
-"""Largest attribute: names and single numbers take far less."""
 DEFAULTS = "overtone_defaults"
 """Attribute of an imported file: what of it nobody gave, with commas in between."""
 ROOT_ATTRIBUTES = ("dataset_name", "grid_type", "n_spatial_dims", "n_trajectories")
@@ -160,16 +168,17 @@ def read_layout(file: h5py.File, name: str) -> Layout:
         file: an open HDF5 file that `safety.inspect` let pass.
         name: what to call it in an error.
     """
-    axes = _names(_group(file, "dimensions", name), "spatial_dims", name)
-    if _count(file, "n_spatial_dims", name) != len(axes) or not 1 <= len(axes) <= 3:
+    axes = read_names(find_group(file, "dimensions", name), "spatial_dims", name)
+    ndim = read_count(file, "n_spatial_dims", name)
+    if ndim != len(axes) or not 1 <= len(axes) <= 3:
         raise DataError(
-            f"'{name}': n_spatial_dims is {_count(file, 'n_spatial_dims', name)} and spatial_dims "
-            f"are {axes}; expected the names of one, two or three axes"
+            f"'{name}': n_spatial_dims is {ndim} and spatial_dims are {axes}; expected the names "
+            "of one, two or three axes"
         )
     notes: list[str] = []
     dimensions = {key: _dimension(file, key, name) for key in ("time", *axes)}
     shape = tuple(dimensions[axis].shape[-1] for axis in axes)
-    num, steps = _count(file, "n_trajectories", name), dimensions["time"].shape[-1]
+    num, steps = read_count(file, "n_trajectories", name), dimensions["time"].shape[-1]
     if num < 1 or steps < 1 or 0 in shape:
         raise DataError(
             f"'{name}' has {num} trajectories of {steps} frames on a grid of {shape}; it is empty"
@@ -177,15 +186,16 @@ def read_layout(file: h5py.File, name: str) -> Layout:
     fields = tuple(
         _field(file, order, key, (num, steps, shape), name)
         for order, group in enumerate(GROUPS)
-        for key in _names(_group(file, group, name), "field_names", name)
+        for key in read_names(find_group(file, group, name), "field_names", name)
     )
     if not fields:
         raise DataError(f"'{name}' lists no fields in {', '.join(GROUPS)}")
     extent = tuple(_extent(axis, dimensions[axis][0], notes) for axis in axes)
     dt, dt_range = _interval(dimensions["time"], notes)
+    defaults = read_word(file, DEFAULTS, name).split(",") if DEFAULTS in file.attrs else ()
     layout = Layout(
-        dataset_name=_word(file, "dataset_name", name),
-        grid_type=_word(file, "grid_type", name),
+        dataset_name=read_word(file, "dataset_name", name),
+        grid_type=read_word(file, "grid_type", name),
         axes=axes,
         shape=shape,
         num_trajectories=num,
@@ -198,7 +208,7 @@ def read_layout(file: h5py.File, name: str) -> Layout:
         dt=dt,
         dt_range=dt_range,
         notes=tuple(notes),
-        defaults=tuple(_word(file, DEFAULTS, name).split(",")) if DEFAULTS in file.attrs else (),
+        defaults=tuple(defaults),
     )
     try:
         _ = layout.domain
@@ -207,109 +217,12 @@ def read_layout(file: h5py.File, name: str) -> Layout:
     return layout
 
 
-def _attribute(where: h5py.HLObject, key: str, name: str) -> Any:
-    raw: Any = in_file(key)
-    if raw not in where.attrs:
-        raise DataError(f"'{name}': {_at(where)} lacks the attribute '{key}' of The Well's layout")
-    try:
-        found = where.attrs.get_id(raw)
-        size = math.prod(found.shape or ()) * found.dtype.itemsize
-        if size > MAX_ATTRIBUTE_BYTES:
-            raise DataError(
-                f"'{name}': attribute '{key}' of {_at(where)} has {readable(size)}; it is not what "
-                "The Well's layout has there"
-            )
-        return where.attrs[raw]
-    except (OSError, TypeError, UnicodeError, RuntimeError) as error:
-        raise DataError(f"'{name}': attribute '{key}' of {_at(where)}: {error}") from error
-
-
-def _at(where: h5py.HLObject) -> str:
-    return shown(_text(where.name or "/"))
-
-
-def _malformed(where: h5py.HLObject, key: str, value: Any, expected: str, name: str) -> DataError:
-    text = shown(value)
-    return DataError(
-        f"'{name}': attribute '{key}' of {_at(where)} is '{text[:60]}{'…' * (len(text) > 60)}'; "
-        f"expected {expected}"
-    )
-
-
-def _count(where: h5py.HLObject, key: str, name: str) -> int:
-    value = np.asarray(_attribute(where, key, name))
-    if value.size != 1 or value.dtype.kind not in "iuf" or not float(value.item()).is_integer():
-        raise _malformed(where, key, value, "a whole number", name)
-    return int(value.item())
-
-
-def _word(where: h5py.HLObject, key: str, name: str) -> str:
-    words = _names(where, key, name)
-    if len(words) != 1:
-        raise _malformed(where, key, words, "one name", name)
-    return words[0]
-
-
-def _group(file: h5py.Group, key: str, name: str) -> h5py.Group:
-    found = file.get(key)
-    if not isinstance(found, h5py.Group):
-        raise DataError(f"'{name}' lacks the group '{key}' of The Well's layout")
-    return found
-
-
-def _dataset(group: h5py.Group, key: str, name: str) -> h5py.Dataset:
-    try:
-        # A path would lead out of the group.
-        found = None if "/" in key else group.get(in_file(key))
-    except UnicodeError:  # h5py's own, about a name that it does not find
-        found = None
-    if not isinstance(found, h5py.Dataset):
-        raise DataError(f"'{name}': {_at(group)} lacks the dataset '{shown(key)}'")
-    if found.dtype.kind not in "fiub":
-        raise DataError(f"'{name}': {found.name} has dtype {found.dtype}; expected numbers")
-    return found
-
-
-def _text(value: Any) -> str:
-    """A text, where bytes that are no UTF-8 are carried along, as h5py does it, to be escaped."""
-    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else str(value)
-
-
-def in_file(name: str) -> bytes:
-    """A name as HDF5 has it, also where its bytes are no UTF-8."""
-    return name.encode(errors="surrogateescape")
-
-
-def _names(where: h5py.HLObject, key: str, name: str) -> tuple[str, ...]:
-    """A list of names; some files hold one name as a plain string, or an empty float array."""
-    value = _attribute(where, key, name)
-    if isinstance(value, str | bytes):
-        return (_text(value),)
-    if isinstance(value, h5py.Empty):
-        return ()
-    entries = np.atleast_1d(value)
-    if entries.ndim > 1 or not all(isinstance(entry, str | bytes) for entry in entries):
-        raise _malformed(where, key, value, "names", name)
-    return tuple(_text(entry) for entry in entries)
-
-
-def _flag(where: h5py.HLObject, key: str, name: str) -> bool:
-    return _flags(where, key, 1, name)[0]
-
-
-def _flags(where: h5py.HLObject, key: str, num: int, name: str) -> tuple[bool, ...]:
-    value = np.atleast_1d(_attribute(where, key, name))
-    if value.shape != (num,) or value.dtype.kind not in "biuf":
-        raise _malformed(where, key, value, f"{num} times true or false", name)
-    return tuple(map(bool, value))
-
-
 def _dimension(file: h5py.File, key: str, name: str) -> np.ndarray:
     """Coordinates of one axis, float64 `(samples, N)`; one sample if all have the same."""
-    dataset = _dataset(_group(file, "dimensions", name), key, name)
+    dataset = find_dataset(find_group(file, "dimensions", name), key, name)
     if not 1 <= dataset.ndim <= 3:
         raise DataError(f"'{name}': {dataset.name} has shape {dataset.shape}; expected one axis")
-    _flag(dataset, "sample_varying", name)
+    read_flag(dataset, "sample_varying", name)
     require_memory(
         math.prod(dataset.shape) * 8, f"'{name}': {dataset.name}", "use a machine with more"
     )
@@ -362,14 +275,14 @@ def _interval(times: np.ndarray, notes: list[str]) -> tuple[float, tuple[float, 
 def _field(
     file: h5py.File, order: int, key: str, size: tuple[int, int, tuple[int, ...]], name: str
 ) -> FieldSpec:
-    dataset = _dataset(_group(file, GROUPS[order], name), key, name)
+    dataset = find_dataset(find_group(file, GROUPS[order], name), key, name)
     ndim = len(size[2])
-    varying = _flags(dataset, "dim_varying", ndim, name)
+    varying = read_flags(dataset, "dim_varying", ndim, name)
     spec = FieldSpec(
         name=key,
         order=order,
-        sample_varying=_flag(dataset, "sample_varying", name),
-        time_varying=_flag(dataset, "time_varying", name),
+        sample_varying=read_flag(dataset, "sample_varying", name),
+        time_varying=read_flag(dataset, "time_varying", name),
         dim_varying=() if all(varying) else varying,
     )
     if dataset.shape not in (spec.stored_shape(*size), spec.padded_shape(*size)):
@@ -381,10 +294,10 @@ def _field(
 
 
 def _scalars(file: h5py.File, num: int, steps: int, name: str) -> tuple[ScalarSpec, ...]:
-    group, specs = _group(file, "scalars", name), []
-    for key in _names(group, "field_names", name):
-        dataset = _dataset(group, key, name)
-        flags = _flag(dataset, "sample_varying", name), _flag(dataset, "time_varying", name)
+    group, specs = find_group(file, "scalars", name), []
+    for key in read_names(group, "field_names", name):
+        dataset = find_dataset(group, key, name)
+        flags = read_flag(dataset, "sample_varying", name), read_flag(dataset, "time_varying", name)
         expected = (num,) * flags[0] + (steps,) * flags[1]
         if dataset.shape != expected and dataset.size != (np.prod(expected) if expected else 1):
             raise DataError(
@@ -397,8 +310,8 @@ def _scalars(file: h5py.File, num: int, steps: int, name: str) -> tuple[ScalarSp
 
 def _parameters(file: h5py.File, name: str) -> dict[str, float | str]:
     parameters: dict[str, float | str] = {}
-    for key in _names(file, "simulation_parameters", name):
-        value = np.asarray(_attribute(file, key, name))
+    for key in read_names(file, "simulation_parameters", name):
+        value = np.asarray(read_attribute(file, key, name))
         number = value.size == 1 and value.dtype.kind in "fiub"
         parameters[key] = float(value.item()) if number else str(value.tolist())
     return parameters
@@ -413,12 +326,12 @@ def _boundaries(
     are periodic if one of them is.
     """
     sides = {axis: [Boundary.OPEN, Boundary.OPEN] for axis in axes}
-    group = _group(file, "boundary_conditions", name)
+    group = find_group(file, "boundary_conditions", name)
     for key in group.keys():  # noqa: SIM118
-        condition = _group(group, key, name)
+        condition = find_group(group, key, name)
         kind = _kind(condition, name)
-        dims = _names(condition, "associated_dims", name)
-        mask = _dataset(condition, "mask", name)
+        dims = read_names(condition, "associated_dims", name)
+        mask = find_dataset(condition, "mask", name)
         if not dims:
             continue  # about the inside of the domain, not about a side
         if unknown := set(dims) - set(axes):
@@ -443,12 +356,12 @@ def _boundaries(
 
 def _kind(condition: h5py.Group, name: str) -> Boundary:
     """A kind of boundary from The Well's name or number for it."""
-    value = np.asarray(_attribute(condition, "bc_type", name))
-    text = _text(value.item()) if value.size == 1 else str(value)
+    value = np.asarray(read_attribute(condition, "bc_type", name))
+    text = as_text(value.item()) if value.size == 1 else str(value)
     if text in map(str, range(len(NUMBERED_KINDS))):
         return NUMBERED_KINDS[int(text)]
     try:
         return Boundary(text.lower())
     except ValueError:
         known = ", ".join(kind.upper() for kind in Boundary)
-        raise _malformed(condition, "bc_type", text, f"one of {known}", name) from None
+        raise malformed(condition, "bc_type", text, f"one of {known}", name) from None

@@ -23,7 +23,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from overtone.data.layout import GROUPS, MAX_ATTRIBUTE_BYTES
+from overtone.data.attributes import MAX_ATTRIBUTE_BYTES
+from overtone.data.layout import GROUPS
 from overtone.data.location import SUFFIXES, Location
 from overtone.data.safety import (
     NUMBERS,

@@ -28,8 +28,9 @@ from overtone.evaluate.candidates import (
     choose_schedules,
 )
 from overtone.evaluate.next_step import next_steps, num_batches
-from overtone.evaluate.results import Data, ModelResult, NextStep, Results, Run, Samples
+from overtone.evaluate.results import Data, ModelResult, NextStep, Results, Run
 from overtone.evaluate.rollouts import roll_out, sample_steps
+from overtone.evaluate.samples import Samples
 from overtone.evaluate.trajectories import Reading, Trajectories
 from overtone.files import fingerprint
 from overtone.guard.names import shown_lines

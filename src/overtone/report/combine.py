@@ -17,7 +17,8 @@ from pathlib import Path
 import torch
 
 from overtone.errors import DataError
-from overtone.evaluate.results import ModelResult, Results, Samples
+from overtone.evaluate.results import ModelResult, Results
+from overtone.evaluate.samples import Samples
 
 CLOSE = 1e-3
 """Relative difference of two errors of persistence that rounding explains."""

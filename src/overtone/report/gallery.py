@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from overtone.evaluate.results import Results, Samples, Told
+from overtone.evaluate.results import Results, Told
+from overtone.evaluate.samples import Samples
 from overtone.report.figures.animation import contrast
 from overtone.report.figures.artifacts import MAX_SCHEDULES, folded_maps, residual_spectra
 from overtone.report.figures.axis_spectra import axis_spectra

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from overtone.domain import Domain
 from overtone.errors import DataError, require_one_of
-from overtone.evaluate.results import FORMAT, KIND, RESULTS, SAMPLES, Results, Samples
+from overtone.evaluate.results import FORMAT, KIND, RESULTS, Results
+from overtone.evaluate.samples import SAMPLES, Samples
 from overtone.guard.folders import claim
 from overtone.report.figures.animation import animate, telling_pair
 from overtone.report.gallery import FIELDS, PICTURES, SECTIONS, drawings

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from matplotlib.figure import Figure
 
 from overtone.errors import ConfigError, DataError
-from overtone.evaluate.results import Samples
+from overtone.evaluate.samples import Samples
 from overtone.guard.folders import claim
 from overtone.report.figures.cost import training_cost
 from overtone.report.figures.curves import training_curves

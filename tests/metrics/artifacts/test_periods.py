@@ -7,24 +7,16 @@ import torch
 
 import overtone as ot
 from overtone.metrics import PeriodFinder, find_period
-from overtone.metrics.spectrum import wavenumber_norm
 from overtone.solvers import KuramotoSivashinsky, ShearFlow
+from tests.metrics.artifacts.noise import random_field
 
 GRID = (64, 64)
 FEW = (2, 3, 4, 5, 6, 8, 12, 16)
 
 
-def random_field(shape=GRID, slope=3.0, seed=0, num=1, band=None):
-    """Gaussian fields `(num, *shape)` with power k^-slope, cut off beyond `band` (cycles/cell)."""
-    random = torch.Generator().manual_seed(seed)
-    space = tuple(range(-len(shape), 0))
-    k = wavenumber_norm(shape)
-    scale = k.clamp(min=1 / max(shape)) ** (-slope / 2)
-    if band is not None:
-        scale = scale * (k <= band)
-    noise = torch.randn(num, *shape, generator=random, dtype=torch.float64)
-    field = torch.fft.ifftn(torch.fft.fftn(noise, dim=space) * scale, dim=space).real
-    return field / field.std()
+def flow(shape=GRID, slope=3.0, seed=0, **options):
+    """Steep fields, as flows are."""
+    return random_field(shape, slope, seed, **options)
 
 
 def comb(patch, shape=GRID):
@@ -56,7 +48,7 @@ def periods(make, seeds=range(1000, 1010)):
 @pytest.mark.parametrize(("patch", "amplitude"), [(4, 0.1), (8, 0.2), (16, 0.5)])
 def test_weak_combs_in_a_steep_spectrum_are_found_with_their_full_period(patch, amplitude):
     """The finest harmonics stand out most; the period is the coarsest one's all the same."""
-    found = periods(lambda seed: random_field(seed=seed) + amplitude * comb(patch))
+    found = periods(lambda seed: flow(seed=seed) + amplitude * comb(patch))
     assert sum(entry.patch == patch for entry in found) >= 9
 
 
@@ -67,49 +59,48 @@ def test_weak_combs_in_a_steep_spectrum_are_found_with_their_full_period(patch, 
 def test_combs_with_some_harmonics_only(harmonics, of, period):
     """Few lines need several frames; what is found of them has the right period."""
     lines = 0.6 * waves(harmonics, of)
-    found = periods(lambda seed: random_field(seed=seed, num=8) + lines, range(1000, 1006))
+    found = periods(lambda seed: flow(seed=seed, num=8) + lines, range(1000, 1006))
     assert sum(entry.sizes == (period, period) for entry in found) >= 5
     assert all(entry.patch in (None, period) for entry in found)
 
 
 def test_two_combs_have_their_least_common_period():
     grids = comb(4, (60, 60)) + comb(6, (60, 60))
-    found = find_period(random_field((60, 60)) + 0.5 * grids, range(2, 16), ndim=2)
+    found = find_period(flow((60, 60)) + 0.5 * grids, range(2, 16), ndim=2)
     assert (found.patch, found.sizes) == (12, (12, 12))
 
 
 def test_periods_that_differ_by_axis():
     lines = ((torch.arange(64) % 8 == 0)[:, None] | (torch.arange(64) % 16 == 0)).double()
-    assert find_period(random_field() + lines, FEW, ndim=2).sizes == (8, 16)
+    assert find_period(flow() + lines, FEW, ndim=2).sizes == (8, 16)
     along_x = (torch.arange(64) % 8 == 0).double()[:, None].expand(GRID)
-    assert find_period(random_field() + along_x, FEW, ndim=2).sizes == (8, 1)
-    assert find_period(random_field() + along_x.T, FEW, ndim=2).sizes == (1, 8)
+    assert find_period(flow() + along_x, FEW, ndim=2).sizes == (8, 1)
+    assert find_period(flow() + along_x.T, FEW, ndim=2).sizes == (1, 8)
 
 
 @pytest.mark.parametrize("patch", [8, 16])
 @pytest.mark.parametrize("slope", [3, 6])
 def test_artifacts_of_random_sign_are_found_by_their_energy(patch, slope):
-    field = random_field(slope=slope, num=4) + 0.6 * random_signs(patch, 4)
+    field = flow(slope=slope, num=4) + 0.6 * random_signs(patch, 4)
     found = find_period(field, FEW, ndim=2)
     assert (found.patch, found.statistic) == (patch, "energy")
 
 
 def test_noise_that_is_louder_at_the_edges_of_patches():
     noise = torch.randn(4, *GRID, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    found = find_period(random_field(num=4) + 0.3 * comb(8) * noise, FEW, ndim=2)
+    found = find_period(flow(num=4) + 0.3 * comb(8) * noise, FEW, ndim=2)
     assert (found.patch, found.statistic) == (8, "energy")
 
 
 def test_combs_are_found_by_their_lines():
-    assert find_period(random_field() + comb(8), FEW, ndim=2).statistic == "lines"
+    assert find_period(flow() + comb(8), FEW, ndim=2).statistic == "lines"
 
 
 def test_the_amplitude_from_which_combs_are_found():
     """Below the threshold nothing is said, above it the period is right: no third outcome."""
     for num, amplitudes in ((1, (0.01, 0.03, 0.3, 1.0)), (16, (0.01, 0.03, 0.1, 0.3))):
         found = [
-            find_period(random_field(num=num, seed=5) + a * comb(8), FEW, ndim=2).patch
-            for a in amplitudes
+            find_period(flow(num=num, seed=5) + a * comb(8), FEW, ndim=2).patch for a in amplitudes
         ]
         assert found == [None, None, 8, 8]
 
@@ -126,7 +117,7 @@ def test_stride_modulated_models_show_their_patch(make_model, patch):
 
 
 def test_one_by_one_is_the_same_as_all_at_once():
-    fields = random_field(num=6) + 0.5 * comb(8)
+    fields = flow(num=6) + 0.5 * comb(8)
     finder = PeriodFinder(FEW, ndim=2)
     for part in fields.split(2):
         finder.update(part)
@@ -140,10 +131,10 @@ def quiet_fields(seeds):
     """Ten fields without an artifact for each seed, of the kinds that could be taken for one."""
     for seed in seeds:
         for slope in (3, 4, 5, 6):
-            yield random_field((32, 32), slope, 10 * seed)
-            yield random_field((32, 48), slope, 10 * seed + 1).float()
-        yield random_field((48, 48), 0, seed, band=(0.1, 0.2, 0.3, 0.45)[seed % 4])
-        truth = random_field((32, 32), 4, seed)
+            yield flow((32, 32), slope, 10 * seed)
+            yield flow((32, 48), slope, 10 * seed + 1).float()
+        yield flow((48, 48), 0, seed, band=(0.1, 0.2, 0.3, 0.45)[seed % 4])
+        truth = flow((32, 32), 4, seed)
         yield truth - truth.roll((1 + seed % 8, seed % 3), dims=(-2, -1))
 
 
@@ -163,8 +154,8 @@ def test_false_alarms_are_rarer_than_one_in_a_hundred():
 def test_pooled_fields_raise_no_alarm_in_either_statistic():
     """Pooling narrows the spread, so a small bias would show here."""
     for slope in (0, 4):
-        assert find_period(random_field(slope=slope, num=48), FEW, ndim=2).patch is None
-    truth = random_field(slope=4, num=48)
+        assert find_period(flow(slope=slope, num=48), FEW, ndim=2).patch is None
+    truth = flow(slope=4, num=48)
     for shift in (4, 8, 12, 16):
         residual = truth - truth.roll(shift, dims=-1)
         assert find_period(residual, FEW, ndim=2).patch is None
@@ -184,8 +175,8 @@ def test_bad_input():
     finder = PeriodFinder([4], ndim=2)
     with pytest.raises(ot.OvertoneError, match="call update first"):
         finder.result()
-    finder.update(random_field((32, 32)))
+    finder.update(flow((32, 32)))
     with pytest.raises(ot.DomainError, match="after ones of"):
-        finder.update(random_field((16, 32)))
+        finder.update(flow((16, 32)))
     with pytest.raises(ot.PatchError, match="does not fit"):
-        find_period(random_field((32, 32)), [64], ndim=2)
+        find_period(flow((32, 32)), [64], ndim=2)

@@ -6,7 +6,7 @@ import torch
 
 from overtone.domain import Domain
 from overtone.errors import OvertoneError
-from overtone.evaluate.results import Samples
+from overtone.evaluate.samples import Samples
 from overtone.report import overview
 from overtone.report.figures.panels import field_panels
 from overtone.report.style import FIXED, NothingToDraw

@@ -19,7 +19,8 @@ from matplotlib.lines import Line2D
 from PIL import Image
 
 from overtone.errors import OvertoneError, PatchError
-from overtone.evaluate.results import Results, Samples
+from overtone.evaluate.results import Results
+from overtone.evaluate.samples import Samples
 from overtone.files import replacing
 from overtone.report.figures.panels import Key, Scene, draw_images, draw_lines, scene
 from overtone.report.figures.scales import visible

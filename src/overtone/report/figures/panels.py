@@ -25,7 +25,8 @@ from matplotlib.ticker import MaxNLocator
 
 from overtone.domain import Domain
 from overtone.errors import OvertoneError, require_one_of
-from overtone.evaluate.results import Results, Samples
+from overtone.evaluate.results import Results
+from overtone.evaluate.samples import Samples
 from overtone.report.figures.scales import Scale, common_scale, flat, view_name, visible
 from overtone.report.figures.steps import VRMSE, draw_yardsticks, drawable, step_label
 from overtone.report.series import evenly_chosen

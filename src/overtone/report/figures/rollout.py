@@ -16,8 +16,8 @@ from overtone.domain import Domain, Window
 from overtone.errors import DataError
 from overtone.evaluate import Evaluable
 from overtone.evaluate.candidates import Candidate, usual_schedules
-from overtone.evaluate.results import Samples
 from overtone.evaluate.rollouts import sample_steps
+from overtone.evaluate.samples import Samples
 from overtone.report.figures.panels import field_panels
 from overtone.rollout import Rule, parse_rule, rollout
 

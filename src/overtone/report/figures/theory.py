@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING
 
 from overtone.domain import per_axis
 from overtone.schedules import Constant, Patch, Schedule
-from overtone.theory import (
-    PHASE_LOCKED,
-    ErrorModel,
-    Frequency,
-    Growth,
-    growth,
-    is_excited,
-    lattice_union,
-)
+from overtone.theory import PHASE_LOCKED, ErrorModel, Growth, growth, is_excited, lattice_union
+from overtone.theory.lattices import Frequency
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Lattices, closed forms, and a simulation that agrees with them."""
+"""Closed forms, and a simulation that agrees with them."""
 
 import math
 from fractions import Fraction
@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import overtone as ot
-from overtone import theory
-from overtone.theory import ErrorModel, expected_energy, growth, simulate
+from overtone.theory import ErrorModel, coherence, expected_energy, growth, simulate
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 SCHEDULES = ("16", "8", "4", "4-8-16", "16+shift", "4-8-16+shift")
 HARMONICS = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4))
 STEPS = 384
@@ -47,34 +44,6 @@ def test_the_table_in_the_docs():
     assert table() in (DOCS / "theory.md").read_text()
 
 
-def test_nested_patches_share_the_lattice_of_the_finest():
-    assert theory.common_period((4, 8, 16)) == (4,)
-    assert theory.lattice_intersection((4, 8, 16)) == theory.lattice(4)
-    assert theory.lattice_intersection((4, 8, 16)) != theory.lattice(16)
-    assert theory.lattice_union((4, 8, 16)) == theory.lattice(16)
-
-
-def test_coprime_patches_share_only_the_mean():
-    assert theory.lattice_intersection((3, 4, 5)) == {at(0)}
-    assert len(theory.lattice_union((3, 4, 5))) == 1 + 2 + 3 + 4
-
-
-@given(st.lists(st.integers(1, 24), min_size=1, max_size=4))
-def test_intersections_are_those_of_the_sets(patches):
-    sets = [theory.lattice(p) for p in patches]
-    assert theory.lattice_intersection(patches) == frozenset.intersection(*sets)
-    union = theory.lattice_union(patches)
-    assert union == frozenset.union(*sets)
-    assert all(any(theory.is_excited(f, p) for p in patches) for f in union)
-
-
-def test_lattices_in_two_dimensions():
-    assert len(theory.lattice((4, 8), ndim=2)) == 32
-    assert theory.common_period(((4, 8), 6), ndim=2) == (2, 2)
-    assert theory.is_excited(at("1/4", "3/8"), (4, 8))
-    assert not theory.is_excited(at("1/8", "3/8"), (4, 8))
-
-
 def test_a_constant_grid_grows_with_the_square():
     result = growth(ot.Constant(8), 50)
     n = torch.arange(1, 51.0)
@@ -100,7 +69,7 @@ def test_the_papers_identity_by_lags():
     """Its sum over lags for a stationary coherence, here persistence^τ."""
     schedule, f, steps, r, lam = ot.Constant(4), at("1/4"), 15, 0.6, 0.9 + 0.2j
     energy = expected_energy(schedule, f, steps, ErrorModel(lam, persistence=r))
-    gamma = theory.coherence(schedule, f, steps, ErrorModel(persistence=r))
+    gamma = coherence(schedule, f, steps, ErrorModel(persistence=r))
     assert torch.allclose(gamma.real, r ** torch.arange(steps).double())
     powers = [abs(lam) ** (2 * k) for k in range(steps)]
     for n in (1, 7, 15):
@@ -189,8 +158,6 @@ def test_bad_input():
         ErrorModel(persistence=1.5)
     with pytest.raises(ot.OvertoneError, match="steps is 0"):
         growth(ot.Constant(4), 0)
-    with pytest.raises(ot.OvertoneError, match="no patches"):
-        theory.common_period([])
     with pytest.raises(ot.OvertoneError, match="fewer than 2 entries"):
         growth(ot.Shifted(ot.Constant(4), offsets=[(1,)]), 4, ndim=2)
 
@@ -198,54 +165,8 @@ def test_bad_input():
 def test_what_does_not_fit_is_refused_before_anything_is_made(monkeypatch):
     with pytest.raises(ot.OvertoneError, match="300000000 cells has 300000000 harmonics"):
         growth(ot.parse_schedule("300000000+shift"), 4)
-    with pytest.raises(ot.OvertoneError, match="1000 x 1000 x 1000 cells has 1000000000 harmonics"):
-        theory.lattice(1000, ndim=3)
     with pytest.raises(ot.OvertoneError, match="steps is 1000000000; .* at most 100000 steps"):
         growth(ot.Constant(4), 10**9)
     monkeypatch.setenv("OVERTONE_MAX_MEMORY", "1GB")
     with pytest.raises(ot.OvertoneError, match=r"covariance of 90000 steps takes 777\.6 GB, but"):
         expected_energy(ot.Constant(4), (Fraction(1, 4),), 90_000)
-
-
-def test_disagreement_bounds_the_error_if_less_is_shared_than_the_other_has_of_its_own():
-    assert theory.Parts(shared=0.0, own=1.0, other=2.0).disagreement == pytest.approx(math.sqrt(5))
-    assert theory.Parts(shared=1.9, own=1.0, other=2.0).bounded
-    assert not theory.Parts(shared=2.1, own=1.0, other=2.0).bounded
-    # A coarser patch that makes all errors of the finer one, and more: own part for own part.
-    nested = theory.Parts(shared=0.0, own=1.0, other=2.0, likeness=0.5)
-    assert nested.disagreement == pytest.approx(math.sqrt(3))
-    assert nested.bounded
-    assert not theory.Parts(shared=0.0, own=1.0, other=1.0, likeness=0.9).bounded
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        theory.Parts(0.0, 1.0, 2.0),
-        theory.Parts(1.0, 1.0, 1.0, likeness=0.3),
-        theory.Parts(0.5, 1.0, 1.5, own_persistence=0.7),
-        theory.Parts(0.5, 1.0, 1.5, likeness=-0.5, shared_persistence=0.5, propagation=1.05),
-        theory.Parts(0.3, 1.0, 1.0, propagation=0.8 + 0.3j),
-    ],
-)
-def test_the_ratio_of_error_to_disagreement_is_that_of_simulated_rollouts(parts):
-    energy, seen = theory.simulate_parts(parts, 20, trials=40_000, seed=1)
-    found = (energy.mean(dim=0) / seen.mean(dim=0)).sqrt()
-    assert torch.allclose(found, theory.error_ratio(parts, 20), rtol=0.02)
-
-
-def test_ratios_of_independent_and_of_shared_errors():
-    apart = theory.error_ratio(theory.Parts(0.0, 1.0, 2.0), 30)
-    assert torch.allclose(apart, torch.full((30,), 1 / math.sqrt(5)).double())
-    # What both get wrong alike, again and again, grows with the square root of the steps.
-    alike = theory.error_ratio(theory.Parts(1.0, 0.0, 1.0), 30)
-    assert torch.allclose(alike, torch.arange(1, 31).double().sqrt())
-    blind = theory.error_ratio(theory.Parts(1.0, 0.0, 0.0), 3)
-    assert bool(blind.isinf().all())
-
-
-def test_wrong_parts():
-    with pytest.raises(ot.OvertoneError, match="likeness is 2; expected -1 to 1"):
-        theory.Parts(0, 1, 1, likeness=2)
-    with pytest.raises(ot.OvertoneError, match="has a negative part"):
-        theory.Parts(-1, 1, 1)

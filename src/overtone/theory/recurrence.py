@@ -20,10 +20,6 @@ one. `agreement` says how alike the errors of different patches are where their 
     E|e_n|² = Σ_{i,j<n} λ^{n-1-i} conj(λ)^{n-1-j} E[a_i a_j*],
 
 which `growth` evaluates exactly for any schedule, and `simulate` samples.
-
-Frequencies are exact fractions of a cycle per cell, one for each axis, from 0 to below 1.
-
-`Parts` is the same model for error estimates: what two patches get wrong alike, and each alone.
 """
 
 from __future__ import annotations
@@ -40,10 +36,15 @@ from torch import Tensor
 from overtone.domain import per_axis
 from overtone.errors import OvertoneError
 from overtone.guard.limits import require_memory
-from overtone.schedules import Patch, Schedule, require_countable
-
-Frequency = tuple[Fraction, ...]
-"""Cycles per cell along each axis."""
+from overtone.schedules import Schedule, require_countable
+from overtone.theory.lattices import (
+    Frequency,
+    common_period,
+    is_excited,
+    lattice_union,
+    mirror,
+    multiplicity,
+)
 
 
 @dataclass(frozen=True)
@@ -107,61 +108,18 @@ class Growth:
     def total(self) -> tuple[float, ...]:
         """Energy of all harmonics but the mean after each number of steps, f and -f counted."""
         curves = [
-            [_multiplicity(f) * value for value in curve]
+            [multiplicity(f) * value for value in curve]
             for f, curve in zip(self.frequencies, self.energy, strict=True)
             if any(f)
         ]
         return tuple(map(sum, zip(*curves, strict=True))) if curves else (0.0,) * len(self.steps)
 
 
-MAX_FREQUENCIES = 1_000_000
-"""Most frequencies of a lattice that are listed."""
-
-
-def lattice(patch: Patch, *, ndim: int = 1) -> frozenset[Frequency]:
-    """Ω: the frequencies that a grid of this period excites, the mean included."""
-    sizes = per_axis(patch, ndim, "patch")
-    if min(sizes) < 1 or math.prod(sizes) > MAX_FREQUENCIES:
-        raise OvertoneError(
-            f"a patch of {' x '.join(map(str, sizes))} cells has {math.prod(sizes)} harmonics; "
-            f"expected 1 to {MAX_FREQUENCIES}: choose another patch"
-        )
-    axes = [[Fraction(m, p) for m in range(p)] for p in sizes]
-    return frozenset(itertools.product(*axes))
-
-
-def lattice_union(patches: Iterable[Patch], *, ndim: int = 1) -> frozenset[Frequency]:
-    """The frequencies that at least one of the grids excites."""
-    return frozenset().union(*(lattice(patch, ndim=ndim) for patch in _some(patches)))
-
-
-def common_period(patches: Iterable[Patch], *, ndim: int = 1) -> tuple[int, ...]:
-    """The period, for each axis, of the lattice that all grids share: the greatest divisor.
-
-    f is a multiple of 1/p and of 1/q exactly if it is a multiple of 1/gcd(p, q). The patches 4, 8
-    and 16 share the lattice of 4; 3, 4 and 5 share that of 1, the mean. Moving a grid changes
-    phases, not frequencies, so shifts do not matter here.
-    """
-    sizes = [per_axis(patch, ndim, "patch") for patch in _some(patches)]
-    return tuple(math.gcd(*axis) for axis in zip(*sizes, strict=True))
-
-
-def lattice_intersection(patches: Iterable[Patch], *, ndim: int = 1) -> frozenset[Frequency]:
-    """The frequencies that all of the grids excite."""
-    return lattice(common_period(patches, ndim=ndim), ndim=ndim)
-
-
-def is_excited(frequency: Frequency, patch: Patch) -> bool:
-    """Whether a frequency is on the lattice of a patch."""
-    sizes = per_axis(patch, len(frequency), "patch")
-    return all((f * p).denominator == 1 for f, p in zip(frequency, sizes, strict=True))
-
-
 def injection_covariance(
     schedule: Schedule, frequency: Frequency, steps: int, model: ErrorModel = PHASE_LOCKED
 ) -> Tensor:
     """E[a_i a_j*] of the first steps of a rollout, `(steps, steps)` complex."""
-    _require_room(steps)
+    require_room(steps)
     patches, phases, active = _injections(schedule, frequency, steps)
     lag = (torch.arange(steps)[:, None] - torch.arange(steps)).abs()
     alike = torch.where(lag == 0, 1.0, torch.tensor(model.persistence).double() ** lag)
@@ -188,7 +146,7 @@ def expected_energy(
     schedule: Schedule, frequency: Frequency, steps: int, model: ErrorModel = PHASE_LOCKED
 ) -> Tensor:
     """E|e_n|² for n = 1 … steps, `(steps,)` float64."""
-    return _carry(injection_covariance(schedule, frequency, steps, model), model.propagation)
+    return carry(injection_covariance(schedule, frequency, steps, model), model.propagation)
 
 
 def growth(
@@ -208,11 +166,11 @@ def growth(
         ndim: number of spatial axes. The axes of a grid behave alike, so 1 tells most.
         frequencies: which to look at; by default all that the schedule excites.
     """
-    _require_room(steps)
+    require_room(steps)
     patches = {schedule(step).patch for step in range(steps)}
     if frequencies is None:
         frequencies = lattice_union(patches, ndim=ndim)
-    chosen = tuple(sorted({min(f, _mirror(f)) for f in frequencies}))
+    chosen = tuple(sorted({min(f, mirror(f)) for f in frequencies}))
     curves, injections, coherences = [], [], []
     for frequency in chosen:
         covariance = injection_covariance(schedule, frequency, steps, model)
@@ -220,7 +178,7 @@ def growth(
         injections.append(round(strength))
         sum_energy = max(covariance.sum().real.item(), 0.0)
         coherences.append(sum_energy / strength**2 if strength else 0.0)
-        curves.append(tuple(_carry(covariance, model.propagation).tolist()))
+        curves.append(tuple(carry(covariance, model.propagation).tolist()))
     return Growth(
         schedule=str(schedule),
         steps=tuple(range(1, steps + 1)),
@@ -245,8 +203,8 @@ def simulate(
     """|e_n|² for n = 1 … steps of random rollouts of the model, `(trials, steps)` float64."""
     random = torch.Generator().manual_seed(seed)
     patches, phases, active = _injections(schedule, frequency, steps)
-    shared = _amplitudes(trials, steps, model.persistence, random)
-    apart = {p: _amplitudes(trials, steps, model.persistence, random) for p in sorted(set(patches))}
+    shared = amplitudes(trials, steps, model.persistence, random)
+    apart = {p: amplitudes(trials, steps, model.persistence, random) for p in sorted(set(patches))}
     error = torch.zeros(trials, dtype=torch.complex128)
     energies = []
     for n, patch in enumerate(patches):
@@ -257,106 +215,11 @@ def simulate(
     return torch.stack(energies, dim=1)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What the error of a step consists of, as root mean squares.
-
-    A step at a patch adds `b + o`, the step that it is compared with `b + o'`: b is what both get
-    wrong alike, o and o' are their own. The two see `o - o'` of each other, and nothing of b.
-
-    Args:
-        shared: of b.
-        own, other: of o and o'.
-        likeness: correlation of o and o', -1 to 1.
-        shared_persistence, own_persistence: correlations of the parts of consecutive steps, 0 to 1.
-        propagation: λ, as of `ErrorModel`.
-    """
-
-    shared: float
-    own: float
-    other: float
-    likeness: float = 0.0
-    shared_persistence: float = 1.0
-    own_persistence: float = 0.0
-    propagation: complex = 1.0
-
-    def __post_init__(self) -> None:
-        for name, least in (("likeness", -1), ("shared_persistence", 0), ("own_persistence", 0)):
-            if not least <= getattr(self, name) <= 1:
-                raise OvertoneError(f"{name} is {getattr(self, name)}; expected {least} to 1")
-        if min(self.shared, self.own, self.other) < 0:
-            raise OvertoneError(f"{self} has a negative part; expected 0 or more")
-
-    @property
-    def error(self) -> float:
-        """Root mean square error of one step: √(shared² + own²)."""
-        return math.hypot(self.shared, self.own)
-
-    @property
-    def disagreement(self) -> float:
-        """Root mean square of `o - o'`."""
-        cross = 2 * self.likeness * self.own * self.other
-        return math.sqrt(max(self.own**2 + self.other**2 - cross, 0.0))
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the disagreement of a step is at least its error.
-
-        That is so if shared² ≤ other² - 2 · likeness · own · other: what both get wrong alike must
-        be less than what the other one alone does.
-        """
-        return self.disagreement >= self.error
-
-
-def error_ratio(parts: Parts, steps: int) -> Tensor:
-    """Error of a rollout over the root of the summed squares of its steps' disagreements.
-
-    Args:
-        parts: what a step's error consists of.
-        steps: n.
-
-    Returns:
-        `√(E|e_n|² / (n d²))` for n = 1 … steps, `(steps,)` float64: what a calibration measures,
-        step by step. With independent errors and λ = 1 it is constant; what is shared and repeats
-        itself makes it grow with √n; infinite where nothing disagrees.
-    """
-    _require_room(steps)
-    lag = (torch.arange(steps)[:, None] - torch.arange(steps)).abs()
-    covariance = sum(
-        size**2 * torch.where(lag == 0, 1.0, torch.tensor(persistence).double() ** lag)
-        for size, persistence in (
-            (parts.shared, parts.shared_persistence),
-            (parts.own, parts.own_persistence),
-        )
-    )
-    assert isinstance(covariance, Tensor)
-    energy = _carry(covariance.to(torch.complex128), parts.propagation)
-    seen = torch.arange(1, steps + 1, dtype=torch.float64) * parts.disagreement**2
-    return (energy / seen).sqrt()
-
-
-def simulate_parts(
-    parts: Parts, steps: int, *, trials: int = 1000, seed: int = 0
-) -> tuple[Tensor, Tensor]:
-    """|e_n|² and the summed squares of disagreements of random rollouts, `(trials, steps)` each."""
-    random = torch.Generator().manual_seed(seed)
-    shared = parts.shared * _amplitudes(trials, steps, parts.shared_persistence, random)
-    own = _amplitudes(trials, steps, parts.own_persistence, random)
-    apart = _amplitudes(trials, steps, parts.own_persistence, random)
-    other = parts.likeness * own + math.sqrt(1 - parts.likeness**2) * apart
-    difference = (parts.own * own - parts.other * other).abs().square().cumsum(dim=1)
-    error, energies = torch.zeros(trials, dtype=torch.complex128), []
-    for n in range(steps):
-        error = parts.propagation * error + shared[:, n] + parts.own * own[:, n]
-        energies.append(error.abs().square())
-    return torch.stack(energies, dim=1), difference
-
-
 MATRICES = 6
 """Complex matrices `(steps, steps)` that are in memory at once, at most."""
 
 
-def _require_room(steps: int) -> None:
+def require_room(steps: int) -> None:
     """Refuse rollouts of which a few matrices `(steps, steps)` don't fit into memory."""
     if steps < 1:
         raise OvertoneError(f"steps is {steps}; expected at least 1")
@@ -387,7 +250,7 @@ def _injections(
     return patches, torch.polar(torch.ones_like(angle), angle), active
 
 
-def _carry(covariance: Tensor, propagation: complex) -> Tensor:
+def carry(covariance: Tensor, propagation: complex) -> Tensor:
     """Energy after each step from the covariance of what the steps inject."""
     weights = _propagator(len(covariance), propagation)
     # Row n of the propagator sums what the first n steps have injected.
@@ -405,7 +268,7 @@ def _propagator(steps: int, propagation: complex) -> Tensor:
     return torch.where(lag >= 0, table[lag.clamp(min=0)], 0.0)
 
 
-def _amplitudes(trials: int, steps: int, persistence: float, random: torch.Generator) -> Tensor:
+def amplitudes(trials: int, steps: int, persistence: float, random: torch.Generator) -> Tensor:
     """Complex amplitudes of mean square 1 with correlation persistence^lag, `(trials, steps)`."""
     noise = torch.randn(trials, steps, 2, generator=random, dtype=torch.float64) / math.sqrt(2)
     fresh = torch.view_as_complex(noise)
@@ -430,35 +293,3 @@ def _exponent(energy: Sequence[float]) -> float:
     x, y = torch.tensor(points, dtype=torch.float64).unbind(dim=1)
     x = x - x.mean()
     return ((x * y).sum() / x.square().sum()).item()
-
-
-def _mirror(frequency: Frequency) -> Frequency:
-    return tuple(-f % 1 for f in frequency)
-
-
-def _multiplicity(frequency: Frequency) -> int:
-    return 1 if frequency == _mirror(frequency) else 2
-
-
-def _some(patches: Iterable[Patch]) -> list[Patch]:
-    some = list(patches)
-    if not some:
-        raise OvertoneError("no patches were given; expected at least one")
-    return some
-
-
-__all__ = [
-    "PHASE_LOCKED",
-    "ErrorModel",
-    "Growth",
-    "coherence",
-    "common_period",
-    "expected_energy",
-    "growth",
-    "injection_covariance",
-    "is_excited",
-    "lattice",
-    "lattice_intersection",
-    "lattice_union",
-    "simulate",
-]
