@@ -91,12 +91,10 @@ def test_the_house_keeps_its_size():
     flat = sorted(path.stem for path in PACKAGE.glob("*.py"))
     assert len(flat) <= 10, flat
     # One concept each; an `__init__` says what a room is.
-    assert len([path for path in files() if path.stem != "__init__"]) <= 222
+    assert len([path for path in files() if path.stem != "__init__"]) <= 225
 
 
 LINES = 450
-LONGER = {"src/overtone/train/loop.py": 467}
-"""What is still to be divided; it may become shorter, not longer."""
 
 
 def test_no_file_is_too_long_to_be_read_at_once():
@@ -104,7 +102,7 @@ def test_no_file_is_too_long_to_be_read_at_once():
     paths = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
     lines = {path.relative_to(ROOT).as_posix(): path.read_text().count("\n") for path in paths}
     assert len(lines) > 500
-    assert not {name: count for name, count in lines.items() if count > LONGER.get(name, LINES)}
+    assert not {name: count for name, count in lines.items() if count > LINES}
 
 
 def run_python(code):

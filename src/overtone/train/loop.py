@@ -35,6 +35,7 @@ from overtone.train.interrupt import Interrupt, ignore_interrupts
 from overtone.train.journal import Log, Record, plain, to_beat
 from overtone.train.objective import choices, losses
 from overtone.train.parallel import DistributedModel, Ranks, whole
+from overtone.train.recent import Recent
 from overtone.train.state import (
     Average,
     RunProgress,
@@ -148,7 +149,7 @@ class Trainer:
         """
         config, progress = self.config, self.progress
         batches = iter(self._loader())
-        recent = _Recent([str(patch) for patch in self.model.patches])
+        recent = Recent([str(patch) for patch in self.model.patches])
         with Interrupt() as interrupt:
             while self.done < 1:
                 before = self.done
@@ -182,7 +183,7 @@ class Trainer:
             worker_init_fn=ignore_interrupts,
         )
 
-    def _update(self, batches: Iterator[Any], recent: _Recent, interrupt: Interrupt) -> None:
+    def _update(self, batches: Iterator[Any], recent: Recent, interrupt: Interrupt) -> None:
         began = _clocks() - self._unbooked
         progress, train = self.progress, self.config.train
         done, ndim = self.done, self.model.domain.ndim
@@ -214,7 +215,7 @@ class Trainer:
         self._unbooked = _clocks() - agreed
 
     def _backward(
-        self, batches: Iterator[Any], chosen: list[tuple[Patch, tuple[int, ...]]], recent: _Recent
+        self, batches: Iterator[Any], chosen: list[tuple[Patch, tuple[int, ...]]], recent: Recent
     ) -> float:
         """Gradients of all parts of this rank's share; returns its mean loss."""
         train, device = self.config.train, self.parts.ranks.device
@@ -273,7 +274,7 @@ class Trainer:
             "lower optimizer.lr or a smaller optimizer.clip and --resume"
         )
 
-    def _log(self, log: Log, display: Display, recent: _Recent) -> None:
+    def _log(self, log: Log, display: Display, recent: Recent) -> None:
         values = recent.values(self.progress, self.parts.ranks)
         log("train", self.progress.update, values)
         text = (
@@ -421,44 +422,6 @@ class Trainer:
         if self.scaler.is_enabled() and checkpoint.state["scaler"]:
             self.scaler.load_state_dict(dict(checkpoint.state["scaler"]))
         self.progress = restore_progress(checkpoint.state)
-
-
-class _Recent:
-    """Sums since the last line of the log."""
-
-    def __init__(self, patches: list[str]) -> None:
-        self.patches = patches
-        self.reset()
-
-    def reset(self) -> None:
-        self.losses = dict.fromkeys(self.patches, 0.0)
-        self.counts = dict.fromkeys(self.patches, 0)
-        self.norm = self.waited = 0.0
-        self.began = time.monotonic()
-
-    def add(self, loss: float, norm: float, rate: float, patch: str) -> None:
-        self.losses[patch] += loss
-        self.counts[patch] += 1
-        self.norm, self.rate, self.patch = norm, rate, patch
-
-    def values(self, progress: RunProgress, ranks: Ranks) -> dict[str, Any]:
-        """What to log; losses are means over the updates and all ranks."""
-        elapsed, count = time.monotonic() - self.began, sum(self.counts.values())
-        totals = dict(zip(self.patches, ranks.total(list(self.losses.values())), strict=True))
-        totals = {patch: total / ranks.world for patch, total in totals.items()}
-        seen = [patch for patch in self.patches if self.counts[patch]]
-        return {
-            "loss": sum(totals.values()) / count,
-            "losses": {patch: totals[patch] / self.counts[patch] for patch in seen},
-            "lr": self.rate,
-            "patch": self.patch,
-            "gradient_norm": self.norm,
-            "updates_per_second": count / max(elapsed, 1e-9),
-            "waiting_for_data": self.waited / max(elapsed, 1e-9),
-            "seconds": progress.seconds,
-            "cpu_seconds": progress.cpu_seconds,
-            "flops": progress.flops,
-        }
 
 
 def _clocks() -> np.ndarray:
