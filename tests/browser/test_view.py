@@ -289,6 +289,22 @@ def test_a_wrong_schedule_is_said_at_its_lane(visit, address):
     assert shown(page) == 1
 
 
+def test_what_stops_says_so_on_the_page_while_the_other_goes_on(visit, address):
+    page = visit(address)
+    page.click("#compare")
+    wait(page, "overtone.lanes.length === 2")
+    page.fill(".lane input[type=text]", "explicit:8-8-8")
+    page.press(".lane input[type=text]", "Enter")
+    steered(page, "explicit:8-8-8")
+    page.click("#play")
+    wait(page, "overtone.shown >= 6")
+    page.click("#play")
+    assert re.search(r"^A stopped: .*has 3 steps", page.inner_text("#status"))
+    veils = [v.inner_text() for v in page.query_selector_all(".panel .veil") if v.is_visible()]
+    assert veils == ["stopped"]
+    assert [len(curve(page, "error", lane)) for lane in (0, 1)] == [3, shown(page)]
+
+
 def test_what_decides_for_itself_is_typed_and_its_estimate_named(visit, address):
     page = visit(address)
     legend = page.locator(".legend >> text=expected error")
