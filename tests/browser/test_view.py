@@ -302,7 +302,8 @@ def test_what_stops_says_so_on_the_page_while_the_other_goes_on(visit, address):
     assert re.search(r"^A stopped: .*has 3 steps", page.inner_text("#status"))
     veils = [v.inner_text() for v in page.query_selector_all(".panel .veil") if v.is_visible()]
     assert veils == ["stopped"]
-    assert [len(curve(page, "error", lane)) for lane in (0, 1)] == [3, shown(page)]
+    wait(page, "!overtone.busy")
+    assert [len(curve(page, "error", lane)) for lane in (0, 1)] == [1 + 3, 1 + shown(page)]
 
 
 def test_what_decides_for_itself_is_typed_and_its_estimate_named(visit, address):
@@ -320,6 +321,12 @@ def test_what_decides_for_itself_is_typed_and_its_estimate_named(visit, address)
     wait(page, "overtone.shown >= 5")
     assert legend.is_visible()
     assert len(curve(page, "estimate")) == 3
+    page.evaluate("overtone.hello.settings.plan = '8+shift'; overtone.showLanes()")  # as of --plan
+    page.click(".lane .buttons >> text=plan")
+    steered(page, "8+shift")
+    wait(page, "document.querySelectorAll('.lane [aria-pressed=true]').length === 3")
+    pressed = page.query_selector_all(".lane [aria-pressed=true]")
+    assert [button.inner_text() for button in pressed] == ["8", "plan", "shift"]
 
 
 def test_the_past_replays_and_a_change_there_makes_a_new_future(visit, address):
