@@ -535,6 +535,13 @@ MUTATIONS = (
         "away = torch.minimum(away, n - away) if wraps else away", "away = away * 1",
         ("viewer/test_lane.py",)),
     Mutation(
+        "viewer: the brush goes on for ever", VIEWER / "lane.py",
+        "or frame[channel].abs().max() > most:", "or False:", ("viewer/test_session.py",)),
+    Mutation(
+        "report: the bars of a picture share their ticks", PACKAGE / "report/figures/panels.py",
+        "    return MaxNLocator(5)", "    return _few.__dict__.setdefault(\"one\", MaxNLocator(5))",
+        ("report/figures/test_panels.py",)),
+    Mutation(
         "viewer: one step too many is remembered after going back", VIEWER / "lane.py",
         "del self._made[step:]", "del self._made[step + 1 :]", ("viewer/test_lane.py",)),
     Mutation(
