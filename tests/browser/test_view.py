@@ -233,22 +233,51 @@ def test_a_model_without_patches_beside_one_with_them(visit, address):
     assert not second.query_selector(".buttons")
     assert [v is None for v in curve(page, "tokens", 0)] == [False] * 3
     assert curve(page, "tokens", 1) == []
-    assert curve(page, "error", 1) == page.evaluate(
-        "overtone.history.upTo(1e9).map((p) => p.persistence)"
-    )
+    still = page.evaluate("overtone.history.upTo(1e9).map((p) => p.persistence)")
+    assert curve(page, "error", 1) == still
+    page.click("#compare")
+    wait(page, "overtone.lanes.length === 1")
+    forward(page, 3)
+    # The yardstick is within the axis, and does not lie flat on its upper edge.
+    assert page.evaluate("overtone.curves.error.y[1]") > max(still)
 
 
 def test_pointing_at_a_cell_reads_all_panels(visit, address):
-    page = visit(address)
+    page = visit(address, "narrow")
+    page.click("#compare")
+    wait(page, "overtone.lanes.length === 2")
     forward(page, 2)
     page.hover(".panel:nth-child(2) canvas", position={"x": 3, "y": 3})
-    notes = [note.inner_text() for note in page.query_selector_all(".panel figcaption i")]
-    place, truth = notes[0].rsplit(": ", 1)
-    assert re.fullmatch(r"x 0\.0\d+, y (1\.9|2)\d*", place)
-    number = [float(text.replace("−", "-")) for text in (truth, *notes[1:])]
+    assert re.fullmatch(r"x 0\.0\d+, y (1\.9|2)\d*", page.inner_text("#reading"))
+    notes = page.query_selector_all(".panel figcaption i")
+    number = [float(note.inner_text().replace("−", "-")) for note in notes]
     assert number[1] - number[0] == pytest.approx(number[2], abs=1e-2 * abs(number[0]))
+    assert number[1] - number[4] == pytest.approx(number[3], abs=1e-2 * abs(number[0]))
+    # Titles give way to numbers, of which every digit is seen.
+    for caption in page.query_selector_all(".panel figcaption"):
+        box, note = caption.bounding_box(), caption.query_selector("i").bounding_box()
+        assert note["x"] + note["width"] <= box["x"] + box["width"] + 0.5
     page.mouse.move(1, 1)
-    assert [n.inner_text() for n in page.query_selector_all(".panel figcaption i")] == [""] * 3
+    assert [page.inner_text("#reading"), *(n.inner_text() for n in notes)] == [""] * 7
+
+
+def test_keys_are_for_the_control_that_was_reached_by_them(visit, address):
+    page = visit(address)
+    page.focus("#strength")
+    before, step = float(page.input_value("#strength")), shown(page)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert float(page.input_value("#strength")) > before + 0.4
+    page.focus("#compare")
+    page.keyboard.press("Space")
+    wait(page, "overtone.lanes.length === 2")
+    assert shown(page) == step
+    assert not page.evaluate("overtone.playing")
+    page.click("#compare")  # with a pointer, after which space plays
+    wait(page, "overtone.lanes.length === 1")
+    page.keyboard.press("Space")
+    wait(page, "overtone.shown > 2")
+    assert page.evaluate("overtone.playing && overtone.lanes.length === 1")
 
 
 def test_a_wrong_schedule_is_said_at_its_lane(visit, address):
@@ -258,6 +287,23 @@ def test_a_wrong_schedule_is_said_at_its_lane(visit, address):
     page.wait_for_selector(".lane .wrong:has-text('does not know patch 5')")
     forward(page, 1)
     assert shown(page) == 1
+
+
+def test_what_stops_says_so_on_the_page_while_the_other_goes_on(visit, address):
+    page = visit(address)
+    page.click("#compare")
+    wait(page, "overtone.lanes.length === 2")
+    page.fill(".lane input[type=text]", "explicit:8-8-8")
+    page.press(".lane input[type=text]", "Enter")
+    steered(page, "explicit:8-8-8")
+    page.click("#play")
+    wait(page, "overtone.shown >= 6")
+    page.click("#play")
+    assert re.search(r"^A stopped: .*has 3 steps", page.inner_text("#status"))
+    veils = [v.inner_text() for v in page.query_selector_all(".panel .veil") if v.is_visible()]
+    assert veils == ["stopped"]
+    wait(page, "!overtone.busy")
+    assert [len(curve(page, "error", lane)) for lane in (0, 1)] == [1 + 3, 1 + shown(page)]
 
 
 def test_what_decides_for_itself_is_typed_and_its_estimate_named(visit, address):
@@ -275,6 +321,12 @@ def test_what_decides_for_itself_is_typed_and_its_estimate_named(visit, address)
     wait(page, "overtone.shown >= 5")
     assert legend.is_visible()
     assert len(curve(page, "estimate")) == 3
+    page.evaluate("overtone.hello.settings.plan = '8+shift'; overtone.showLanes()")  # as of --plan
+    page.click(".lane .buttons >> text=plan")
+    steered(page, "8+shift")
+    wait(page, "document.querySelectorAll('.lane [aria-pressed=true]').length === 3")
+    pressed = page.query_selector_all(".lane [aria-pressed=true]")
+    assert [button.inner_text() for button in pressed] == ["8", "plan", "shift"]
 
 
 def test_the_past_replays_and_a_change_there_makes_a_new_future(visit, address):
@@ -312,16 +364,23 @@ def test_a_link_restores_the_state(visit, address):
     forward(page, 3)
     page.select_option("#field", "1")
     wait(page, "overtone.frame.view.field === 1")
+    page.uncheck("#grid")
+    page.uncheck("#estimate")
+    wait(page, "overtone.shown === 7 && !overtone.frame.points[0].lanes[0].estimate")
     page.click("#link")
     wait(page, "location.hash.length > 10")
     where = (
-        "({step: overtone.shown, field: overtone.view.field, schedule: overtone.lanes[0].schedule})"
+        "({step: overtone.shown, field: overtone.view.field, schedule: overtone.lanes[0].schedule, "
+        "grid: overtone.panels.grid, ...Object.fromEntries(['grid', 'estimate'].map((id) => "
+        "[`${id}, ticked`, document.getElementById(id).checked]))})"
     )
     exact = "overtone.ask({type: 'exact', lane: 0}).then((a) => Array.from(a.planes[0].data))"
     state, frame = page.evaluate(where), page.evaluate(exact)
     again = visit(page.url)
     wait(again, "overtone.shown === 7")
     assert again.evaluate(where) == state
+    assert [v for v in state.values() if v is False] == [False] * 3
+    assert curve(again, "estimate") == []
     assert again.evaluate(exact) == frame
 
 

@@ -58,6 +58,10 @@ def test_a_plan_is_made_drawn_and_followed(overtone, tmp_path):
         "rollout", "flex", "walk", "--schedule", "plan:plan.json", "--steps", 2, "--out", "made"
     )
     assert code == 0, text
+    words = ("--plan", "plan.json", "--export", "view.html", "--steps", 1, "--split", "valid")
+    code, text = overtone("view", "flex", "walk", *words)
+    assert code == 0, text
+    assert f'"plan":"{made.schedule}"' in (tmp_path / "view.html").read_text()  # for its button
     # An older plan is replaced, and what was typed makes the same plan again.
     code, text = overtone(*shlex.split(made.command)[1:])
     assert code == 0, text
@@ -70,6 +74,8 @@ def test_a_plan_for_another_model_or_a_damaged_one_is_refused(overtone, tmp_path
     code, text = overtone("rollout", "other", "walk", *words, "--out", "made")
     assert (code, "was made for another model" in text) == (2, True)
     assert not (tmp_path / "made").exists()
+    code, text = overtone("view", "other", "walk", "--plan", "plan.json", "--export", "view.html")
+    assert (code, "was made for another model" in text) == (2, True)
     code, text = overtone("evaluate", "other", "walk", *words, "--windows", 2, "--no-report")
     assert (code, "was made for another model" in text) == (2, True)
     (tmp_path / "plan.json").write_text('{"format": "overtone-plan-1"')

@@ -112,6 +112,13 @@ def test_a_used_port_is_one_message(overtone, world):
     assert "is in use" in text
 
 
+def test_addresses_are_those_that_others_can_type(monkeypatch):
+    monkeypatch.setattr("socket.gethostname", lambda: "lab")
+    hosts = ("0.0.0.0", "::", "127.0.0.1", "::1", "10.0.0.7", "lab.example")
+    found = [view._reachable(host) for host in hosts]
+    assert found == ["lab", "lab", "127.0.0.1", "[::1]", "10.0.0.7", "lab.example"]
+
+
 def test_lanes_to_begin_with():
     class Fake:
         def __init__(self, *patches):

@@ -221,6 +221,8 @@ def check_labels():
             # Where a column ends early, the lowest row speaks for it.
             assert any(a.get_xlabel() for a in [*column, panels[-1]])
             assert figure.get_supylabel() or any(a.get_ylabel() for a in row)
+            if axes.get_xlabel().startswith("rollout step"):
+                assert all(tick == round(tick) for tick in axes.get_xticks())
         for axes in figure.axes:
             if not axes.get_subplotspec():  # a colour bar
                 assert axes.get_xlabel() or axes.get_ylabel()

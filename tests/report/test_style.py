@@ -82,6 +82,8 @@ def test_names_are_text_and_not_mathematics():
     assert text("a$b$\nc") == r"a\$b\$ c"
     assert text("_hidden") == " _hidden"
     assert len(text("x" * 300)) == 40
+    cut = [text(f"shear-flow-mini-csm ({letter})", 15) for letter in "AB"]
+    assert cut == ["shear-flow… (A)", "shear-flow… (B)"]
     assert text("a\x1b[2J\udcff") == r"a\x1b[2J\xff"
     assert text(" ") == "(no name)"
 

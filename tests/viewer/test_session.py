@@ -182,6 +182,20 @@ def test_three_axes_are_cut_or_averaged():
         np.testing.assert_allclose(seen(frame, view, domain), values.mean(axis))
 
 
+def test_pushes_end_before_the_field_does(watch, lanes):
+    session, ask = watch()
+    ask("open", lanes=lanes("8"), **START)
+    push = {"lane": 0, "field": 0, "cell": [3, 3], "radius": 3.0, "strength": 5.0}
+    with pytest.raises(OvertoneError, match="another push would take a beyond"):
+        for _ in range(60):
+            ask("push", **push)
+    kept = session.lanes[0].state.frames[-1].clone()
+    largest = session.stage.true_frame(START["trajectory"], START["start"] + 2)[0].abs().max()
+    assert 10 * largest < kept[0].abs().max() < 4000 * largest
+    torch.testing.assert_close(torch.tensor(ask("exact", lane=0)[1][0]), kept, rtol=0, atol=0)
+    assert ask("step")[0]["step"] == 1
+
+
 def test_large_fields_are_thinned_out(monkeypatch):
     monkeypatch.setattr(module, "MAX_CELLS", 30)
     domain = ot.Domain((16, 16), (1.0,) * 2, "periodic", ("a",))

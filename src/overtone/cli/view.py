@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import webbrowser
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -255,8 +257,7 @@ def _serve(
     from overtone.viewer.server import listen, new_token, serve
 
     token, bound = new_token(host), listen(host, port)
-    name = f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{bound.getsockname()[1]}/"
+    address = f"http://{_reachable(host)}:{bound.getsockname()[1]}/"
     address += f"?token={token}" if token else ""
 
     def ready() -> None:
@@ -268,6 +269,14 @@ def _serve(
 
     serve(stage, bound, settings=settings, token=token, ready=ready)
     console.print("ended")
+
+
+def _reachable(host: str) -> str:
+    """A host as others type it; all addresses of a machine are none, but it has a name."""
+    with suppress(ValueError):
+        if ip_address(host).is_unspecified:
+            return socket.gethostname()
+    return f"[{host}]" if ":" in host else host
 
 
 def _has_screen() -> bool:

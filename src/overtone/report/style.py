@@ -202,7 +202,9 @@ def text(name: str, limit: int = 40) -> str:
     """A user's string for a figure: no mathematics, one line, not endless, and never nothing."""
     name = shown(re.sub(r"\s+", " ", name).strip()) or "(no name)"
     if len(name) > limit:
-        name = f"{name[: limit - 1]}…"
+        # Names in a row differ at their ends more often than in the middle: "… (A)", "… (B)".
+        tail = (limit - 1) // 3
+        name = f"{name[: limit - 1 - tail]}…{name[len(name) - tail :]}"
     # matplotlib leaves out legend entries that begin with an underscore.
     return (" " if name.startswith("_") else "") + drawn(name)
 

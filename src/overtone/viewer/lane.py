@@ -12,6 +12,7 @@ frames of a window, as many as the context has.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -161,7 +162,15 @@ class Lane:
         del self._made[step:]
         self._begin()
 
-    def push(self, channel: int, cell: Sequence[int], *, radius: float, strength: float) -> None:
+    def push(
+        self,
+        channel: int,
+        cell: Sequence[int],
+        *,
+        radius: float,
+        strength: float,
+        most: float = math.inf,
+    ) -> None:
         """Add a bump to a field, to all frames of the window alike: nothing moves by it alone.
 
         Args:
@@ -170,6 +179,7 @@ class Lane:
             radius: of the bump, its standard deviation in cells.
             strength: its height in standard deviations of the field. A field that is positive
                 throughout is multiplied instead, and stays so.
+            most: what would take the field beyond this value is refused, as is what is not finite.
         """
         state = self.state
         shape = bump(self.domain, cell, radius).to(state.frames[-1])
@@ -180,6 +190,11 @@ class Lane:
         for frame in frames:
             height = strength * spread * shape
             frame[channel] = frame[channel] * height.exp() if positive else frame[channel] + height
+            if not bool(frame[channel].isfinite().all()) or frame[channel].abs().max() > most:
+                raise OvertoneError(
+                    f"another push would take {self.domain.fields[channel]} beyond {most:.3g}; go "
+                    "on from here, go back, or start again"
+                )
         self._cost -= self._states.pop().cost
         self._keep(replace(state, frames=frames, pushed=True, cost=len(frames)))
         self._begin()

@@ -24,6 +24,7 @@ MODULES = (
     "curves.js",
     "lanes.js",
     "help.js",
+    "keys.js",
     "main.js",
 )
 """Each imports from those before it alone, so that one after the other they are one script."""

@@ -32,6 +32,8 @@ from overtone.viewer.stage import Stage
 
 SLICE = 0.25
 """Seconds after which a request for many steps is answered with those made, for others' sake."""
+REACH = 1000.0
+"""How far pushes may take a field, in units of the largest value on its scale."""
 TRACE = 256
 """Steps of one axis that are shown one after the other."""
 NUMBERS = ("error", "errors", "seams", "patch", "start", "tokens", "ms", "estimate")
@@ -137,8 +139,14 @@ class Session:
             raise OvertoneError(f"cell {message.cell} is not on a grid of {domain.shape} cells")
         if message.field >= len(domain.fields):
             raise OvertoneError(f"field {message.field} was asked for; there are {domain.fields}")
-        lane = self.lanes[message.lane]
-        lane.push(message.field, message.cell, radius=message.radius, strength=message.strength)
+        scale = self.stage.scale(self.trajectory, self.start, message.field)
+        self.lanes[message.lane].push(
+            message.field,
+            message.cell,
+            radius=message.radius,
+            strength=message.strength,
+            most=REACH * max(abs(scale["low"]), abs(scale["high"])),
+        )
         return self._shown(message.id)
 
     def _exact(self, message: Exact) -> bytes:

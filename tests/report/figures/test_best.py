@@ -22,6 +22,16 @@ def test_one_line_for_each_model_of_its_lowest_error(make_model, make_results):
     assert [line.get_color() for line in lines] == [known[s].colour for s in ("4", "16+shift")]
 
 
+@pytest.mark.parametrize("steps", [2, 20])
+def test_steps_are_whole_numbers(make_model, make_results, steps):
+    models = [make_model(name, steps=steps) for name in ("csm", "other")]
+    (axes,) = best_errors(make_results(models, steps=steps)).axes
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
+    assert len(ticks) >= 2
+    assert all(tick == round(tick) for tick in ticks)
+
+
 def test_markers_are_those_of_the_dial(make_model, make_bare, make_results):
     results = make_results([make_model(), make_bare("unet"), make_bare("fno")])
     (axes,) = best_errors(results).axes

@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 from overtone.evaluate.results import Results
 from overtone.report.figures.steps import (
     VRMSE,
+    count_steps,
     draw_yardsticks,
     drawable,
     fit_errors,
     mark_end,
     plot_steps,
     signs,
-    step_label,
     yardstick_handles,
 )
 from overtone.report.labels import End, write_ends
@@ -59,7 +59,8 @@ def best_errors(results: Results) -> Figure:
         mark_end(axes, [e.value for e in s.curve], results.steps, look.colour)
     fit_errors([axes], chosen)
     draw_yardsticks(axes, results)
-    axes.set(xlabel=step_label(results), ylabel=VRMSE)
+    axes.set(ylabel=VRMSE)
+    count_steps(axes, results)
     axes.margins(x=0.02)
     handles = [*yardstick_handles(results), *signs([axes])]
     if handles:

@@ -28,7 +28,7 @@ from overtone.errors import OvertoneError, require_one_of
 from overtone.evaluate.results import Results
 from overtone.evaluate.samples import Samples
 from overtone.report.figures.scales import Scale, common_scale, flat, view_name, visible
-from overtone.report.figures.steps import VRMSE, draw_yardsticks, drawable, step_label
+from overtone.report.figures.steps import VRMSE, count_steps, draw_yardsticks, drawable
 from overtone.report.series import evenly_chosen
 from overtone.report.style import (
     FIELD_COLOURS,
@@ -347,12 +347,16 @@ def _add_colorbars(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall:
     residual = ScalarMappable(chosen.scale.residual, SIGNED_COLOURS)
     field = ScalarMappable(chosen.scale.field, FIELD_COLOURS)
     # Of two bars below the same panels, the one that comes first is the lower one.
-    few = MaxNLocator(5)  # signed numbers are long
     narrow = "\n" if tall and split == 2 else " "  # a bar below one panel is not wider than it
     difference = f"predicted − true{narrow}(data units)"
-    figure.colorbar(residual, ax=right, label=difference, ticks=few, **look)
-    own = {} if isinstance(chosen.scale.field, LogNorm) else {"ticks": few}
+    figure.colorbar(residual, ax=right, label=difference, ticks=_few(), **look)
+    own = {} if isinstance(chosen.scale.field, LogNorm) else {"ticks": _few()}
     figure.colorbar(field, ax=left, label=name, **own, **look)
+
+
+def _few() -> MaxNLocator:
+    """Few ticks, as signed numbers are long; a bar of its own each, whose range it follows."""
+    return MaxNLocator(5)
 
 
 def _limit_lines(grid: np.ndarray, scale: Scale) -> None:
@@ -378,6 +382,7 @@ def _draw_errors(axes: Axes, results: Results) -> None:
         axes.plot(range(1, len(values) + 1), values, label=text(label), **style)
     fit_scale(axes, "y", [e.value for s in found for e in s.curve])
     draw_yardsticks(axes, results)
-    axes.set(xlabel=step_label(results), ylabel=VRMSE)
+    axes.set(ylabel=VRMSE)
+    count_steps(axes, results)
     axes.set_title(f"Error, mean of {results.data.trajectories} trajectories")
     axes.legend(handlelength=3.2)  # long enough to show dashes

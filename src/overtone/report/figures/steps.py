@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch as Swatch
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from overtone.evaluate.results import Estimate, Harmonics, Results, Run
 from overtone.guard.names import shown
@@ -78,9 +79,10 @@ def drawable(
     return {name: [s for s in found if s.model == name] for name in names}
 
 
-def step_label(results: Results) -> str:
-    """The label of an axis of rollout steps."""
-    return f"rollout step (dt = {dt_text(domain_of(results))})"
+def count_steps(axes: Axes, results: Results) -> None:
+    """Make the axis to the right one of rollout steps, which are whole numbers."""
+    axes.set(xlabel=f"rollout step (dt = {dt_text(domain_of(results))})")
+    axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
 
 
 def panels(count: int, *, height: float = 3.2) -> tuple[Figure, list[Axes]]:
@@ -181,7 +183,8 @@ def rollout_errors(results: Results) -> Figure:
             for seed in seeds:
                 mark_end(axes, [e.value for e in seed], results.steps, look.colour)
         axes.set_title(text(name))
-        axes.set(xlabel=step_label(results), ylabel=VRMSE)
+        axes.set(ylabel=VRMSE)
+        count_steps(axes, results)
     fit_errors(grid, found)
     for axes in grid:
         draw_yardsticks(axes, results)
@@ -273,7 +276,7 @@ def physics_constraints(results: Results) -> Figure:
         if clipped:
             limit(axes, own)
     for axes in grid[-1]:
-        axes.set(xlabel=step_label(results))
+        count_steps(axes, results)
     for axes in grid[:, 0]:
         axes.set(ylabel="deviation\n(0 = as the truth)")
     add_legend(figure, [*schedule_handles(labels(found), known), *signs(grid.flat)])
@@ -359,7 +362,8 @@ def _growth(results: Results, columns: Sequence[_Column], label: str) -> Figure:
                 plot_steps(axes, column.pick(s), seeds, known[s.schedule], index=index)
             axes.axhline(0.0, color="black", linewidth=0.8)
             axes.set_title(text(f"{name}, {column.title}"))
-            axes.set(xlabel=step_label(results), ylabel=label)
+            axes.set(ylabel=label)
+            count_steps(axes, results)
             axes.label_outer()
     parts = [counted(found, lambda s, c=c: [e.value for e in c.pick(s)]) for c in columns]
     if any(clipped for _, clipped in parts):

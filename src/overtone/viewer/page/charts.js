@@ -45,7 +45,7 @@ export class Chart {
     this.heading.lastChild.textContent = text;
   }
 
-  /** Show other data: series of {x, y, colour, dash, width, low, high}, marks and a current x. */
+  /** Show other data: series of {x, y, colour, dash, width, low, high, plain}, marks and a current x. */
   show(data) {
     this.data = data;
     this.draw();
@@ -78,7 +78,7 @@ export class Chart {
   range() {
     const { yLog } = this.options;
     const xs = this.data.series.flatMap((s) => (s.x.length ? [s.x[0], s.x[s.x.length - 1]] : []));
-    const ys = this.data.series.filter((s) => !s.quiet).flatMap((s) => [...s.y, ...(s.high ?? [])])
+    const ys = this.data.series.flatMap((s) => [...s.y, ...(s.high ?? [])])
       .filter((y) => y !== null && Number.isFinite(y) && (!yLog || y > 0));
     this.x = this.data.xRange ?? [Math.min(0, ...xs), Math.max(10, ...xs)];
     // What runs off goes along the upper edge and leaves the others their scale.
@@ -180,7 +180,7 @@ export class Chart {
     context.stroke();
     context.setLineDash([]);
     const here = series.x.indexOf(this.data.current);
-    if (here < 0 || !fine(series.y[here]) || series.quiet) return;
+    if (here < 0 || !fine(series.y[here]) || series.plain) return;
     context.fillStyle = series.colour;
     context.beginPath();
     context.arc(this.px(series.x[here]), this.py(series.y[here]), this.small ? 2.5 : 3.5, 0, 7);

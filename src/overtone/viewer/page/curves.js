@@ -16,7 +16,7 @@ function band(points, steps, lane, look) {
   if (!known.some(Boolean)) return null;
   const part = (n) => known.map((estimate) => estimate?.[n] ?? null);
   return { x: steps, y: part(0), low: part(1), high: part(2), colour: look.colour, dash: [2, 3],
-    width: 1.2, name: `${look.name} expects` };
+    width: 1.2, name: `${look.name} expects`, plain: true };
 }
 
 /** Upright lines at the harmonics of the patches in use, along an axis. */
@@ -66,7 +66,7 @@ export class Curves {
     const each = (name, more) => frame.lanes.map((_, n) => (
       { x: steps, y: points.map((p) => p.lanes[n]?.[name] ?? null), ...looked[n], ...more }));
     const still = { x: steps, y: points.map((p) => p.persistence), colour: colour("still"), dash: [1, 3],
-      width: 1.5, name: "persistence", quiet: true };
+      width: 1.5, name: "persistence", plain: true };
     const bands = frame.lanes.map((_, n) => band(points, steps, n, looked[n])).filter(Boolean);
     this.expected.hidden = !bands.length; // adaptive lanes tell one without being asked
     this.error.show({ ...now, series: [still, ...bands, ...each("error")] });

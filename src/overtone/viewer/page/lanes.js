@@ -34,7 +34,9 @@ export class Lanes {
         card.choose.value = this.hello.recording.rollouts.findIndex((r) => r.model === model && r.schedule === schedule);
         return;
       }
-      for (const { schedule: own, button } of card.choices) button.setAttribute("aria-pressed", String(own === base));
+      for (const { schedule: own, button } of card.choices) {
+        button.setAttribute("aria-pressed", String(own === base || own === schedule)); // a plan may have a shift
+      }
       card.shift.setAttribute("aria-pressed", String(shifted));
       if (document.activeElement !== card.text) card.text.value = schedule;
     });

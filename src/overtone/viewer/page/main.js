@@ -8,6 +8,7 @@ import { Panels } from "./panels.js";
 import { AXES, Curves } from "./curves.js";
 import { Lanes, usual } from "./lanes.js";
 import { showHelp } from "./help.js";
+import { listen } from "./keys.js";
 
 const MAX_GIF = 120;
 const given = byId("recording");
@@ -21,7 +22,8 @@ class App {
     this.source = given ? new Recorded(JSON.parse(given.textContent))
       : new Live(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/watch${location.search}`,
         (text) => { this.pause(); this.say(text, true); });
-    this.panels = new Panels(byId("panels"), { onPaint: (lane, cell) => this.push(lane, cell) });
+    this.panels = new Panels(byId("panels"), { onPaint: (lane, cell) => this.push(lane, cell),
+      onRead: (place) => { byId("reading").textContent = place; } });
     this.curves = new Curves(byId("charts"));
     new ResizeObserver(() => this.drawCurves()).observe(byId("charts"));
     this.chain = Promise.resolve();
@@ -190,6 +192,8 @@ class App {
 
   async restore(state) {
     this.view = state.view;
+    byId("estimate").checked = state.estimate;
+    byId("grid").checked = this.panels.grid = state.grid;
     await this.open({ trajectory: state.trajectory, start: state.start, lanes: state.lanes });
     const until = async (step) => {
       while (this.shown < step) {
@@ -332,6 +336,7 @@ class App {
 
   state() {
     return { ...this.opened, step: this.shown, view: this.view,
+      estimate: byId("estimate").checked, grid: byId("grid").checked,
       events: this.log.events.filter((event) => event.step <= this.shown) };
   }
 
@@ -363,6 +368,7 @@ class App {
       index.value = view.index;
     }
     byId("place").textContent = slider ? `${AXES[view.across]} ${view.index}` : "";
+    byId("field").parentElement.classList.toggle("across", ndim < 2);
     const { trajectory, start } = this.opened;
     Object.assign(byId("trajectory"), { max: hello.data.frames.length - 1, value: trajectory });
     Object.assign(byId("start"), { max: hello.data.frames[trajectory] - hello.data.context, value: start });
@@ -407,7 +413,7 @@ class App {
     byId("link").onclick = () => this.link();
     byId("theme").onclick = () => this.theme();
     byId("help").onclick = () => showHelp(byId("about"));
-    document.addEventListener("keydown", (event) => this.key(event));
+    listen(this);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawCurves());
   }
 
@@ -428,24 +434,6 @@ class App {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
     this.drawCurves();
-  }
-
-  key(event) {
-    const tag = event.target.tagName;
-    if (tag === "SELECT" || (tag === "INPUT" && event.target.type !== "checkbox" && event.target.type !== "range")) return;
-    if (event.ctrlKey || event.metaKey || byId("about").open) return;
-    const lane = event.altKey && this.lanes.length > 1 ? 1 : 0;
-    const digit = event.code.startsWith("Digit") ? Number(event.code.slice(5)) : 0;
-    const act = {
-      " ": () => this.toggle(), ArrowRight: () => byId("next").click(), ArrowLeft: () => byId("prev").click(),
-      Home: () => this.reset(), c: () => this.compare(), g: () => byId("grid").click(), b: () => byId("paint").click(),
-      f: () => this.look({ field: (this.view.field + 1) % this.hello.fields.length }), t: () => this.theme(),
-      "?": () => showHelp(byId("about")),
-    }[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (event.code === "KeyS") this.cards.toggleShift(lane);
-    else if (act) act();
-    else if (!digit || !this.cards.press(lane, digit)) return;
-    event.preventDefault();
   }
 }
 

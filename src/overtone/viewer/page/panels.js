@@ -49,8 +49,8 @@ export function aspectOf(frame) {
 
 /** The panels of the page. */
 export class Panels {
-  constructor(element, { onPaint }) {
-    Object.assign(this, { element, onPaint, limit: 0, frame: null, grid: true, brush: false });
+  constructor(element, { onPaint, onRead }) {
+    Object.assign(this, { element, onPaint, onRead, limit: 0, frame: null, grid: true, brush: false });
     this.panels = [];
     new ResizeObserver(() => this.draw()).observe(element.parentElement);
   }
@@ -79,7 +79,9 @@ export class Panels {
   /** What is drawn, in order. */
   list() {
     const { truth, lanes } = this.fields;
-    const found = [{ title: "truth", values: truth, signed: false,
+    // Nothing else says that of one axis time goes to the right.
+    const over = axesShown(this.frame)[0] === null ? ", x over steps" : "";
+    const found = [{ title: `truth${over}`, values: truth, signed: false,
       veil: truth ? "" : "past the end of the data: no truth from here on" }];
     lanes.forEach(({ prediction, residual }, lane) => {
       const stopped = this.frame.lanes[lane].stopped;
@@ -167,22 +169,24 @@ export class Panels {
     panel.note.textContent = panel.reading ?? "";
   }
 
-  /** Tell the values of one cell in all panels, and its place in the first; null ends it. */
+  /** Tell the values of one cell in all panels, and where it is; null ends it. */
   read(cell) {
     const { shape } = this.fields;
-    this.panels.forEach((panel, n) => {
+    for (const panel of this.panels) {
       const value = cell && panel.entry.values?.[cell[0] * shape[1] + cell[1]];
-      panel.reading = cell ? `${n ? "" : this.placeOf(cell)}${panel.entry.values ? short(value) : ""}` : "";
+      panel.reading = cell && panel.entry.values ? short(value) : "";
       this.caption(panel);
-    });
+    }
+    this.onRead(cell ? this.placeOf(cell) : "");
   }
 
   /** Where a cell's centre is, in the domain's units. */
   placeOf(cell) {
     const { domain } = this.frame, { shape } = this.fields;
-    const at = axesShown(this.frame).map((axis, n) => (axis === null ? `step ${cell[n]}`
+    const first = this.frame.step + 1 - shape[0]; // of one axis: the earliest step that is drawn
+    const at = axesShown(this.frame).map((axis, n) => (axis === null ? `step ${first + cell[n]}`
       : `${"xyz"[axis]} ${short(((cell[n] + 0.5) / shape[n]) * domain.extent[axis], 2)}`));
-    return `${at.join(", ")}: `;
+    return at.join(", ");
   }
 
   /** Draw one entry into a box. */

@@ -93,6 +93,7 @@ export function toFragment(state) {
   query.set("v", [state.view.mode, state.view.across, state.view.index, state.view.along].join("."));
   query.set("a", `${state.lanes[0].model}.${state.lanes[0].schedule}`);
   if (state.lanes[1]) query.set("b", `${state.lanes[1].model}.${state.lanes[1].schedule}`);
+  query.set("o", `${Number(state.estimate)}.${Number(state.grid)}`);
   if (state.events.length) query.set("e", JSON.stringify(state.events.slice(0, MAX_EVENTS)));
   return `#${query}`;
 }
@@ -112,6 +113,7 @@ export function fromFragment(fragment) {
   const [mode, across, index, along] = (query.get("v") ?? "").split(".");
   const view = { field: whole(query.get("f"), 1e6), mode: mode === "mean" ? "mean" : "slice",
     across: whole(across, 2), index: whole(index, 1e6), along: whole(along, 2) };
+  const [estimate, grid] = (query.get("o") ?? "1.1").split(".").map((text) => text === "1");
   const lanes = [query.get("a"), query.get("b")].filter((text) => text).map(track);
   let events = [];
   try {
@@ -119,5 +121,5 @@ export function fromFragment(fragment) {
     events = Array.isArray(given) ? given.slice(0, MAX_EVENTS) : [];
   } catch { /* an address that was cut short: the rest of it still counts */ }
   return { trajectory: whole(query.get("d"), 1e6), start: whole(query.get("s"), 1e6),
-    step: whole(query.get("n"), 5000), view, lanes, events };
+    step: whole(query.get("n"), 5000), view, lanes, events, estimate, grid };
 }

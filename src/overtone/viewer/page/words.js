@@ -7,7 +7,7 @@ export const MEASURES = {
   seams: "seams: how much more the residual jumps across the borders of the patches in use than within them, in dB; 0 means no seams.",
   spectrum: "spectrum: power of the residual of the field that is shown, by wavenumber along an axis; a patch grid shows at its harmonics, which upright lines mark.",
   tokens: "tokens: patches of one frame at this step; the work of a step grows with them.",
-  ms: "ms: milliseconds that the model itself took for the step, on one core of a CPU.",
+  ms: "ms: milliseconds that the model itself took for the step, on the machine that serves this page.",
   estimate: "estimate: what the model itself expects its error to be without seeing the truth, with its 90 % band.",
 };
 
