@@ -163,7 +163,7 @@ def tried(name: str, out: Path, *, size: Size | None = None, tell: Tell = print)
     bench = Bench(model, name, system, size, mixed, mixed, tell)
     own, _ = bench._read(mixed, "test", system.start)
     with one_core():
-        rows = Control(model, own, tell).run(usual_rules(model) | CANDIDATES)
+        rows = Control(model, own, tell).run({**usual_rules(model), **CANDIDATES})
         coarse, fine = (rows[rule]["errors"] for rule in (bench.second, bench.cycle))
         told = signals(model, own, coarse, fine)
     _save(out / "assess.json", "signals", name, told)

@@ -18,7 +18,7 @@ from overtone.models.base import Model
 from overtone.rollout import Rule, Sparing, rollout
 from overtone.rollout.adaptive import moved, usual_error
 from overtone.rollout.controllers import Record
-from overtone.schedules import Choice, Patch
+from overtone.schedules import Choice, Constant, Patch
 from studies.control import Set
 from studies.instrument import correlation
 
@@ -108,7 +108,8 @@ def signals(
     Returns:
         Signal -> correlation over trajectories of its logarithm with that of coarse over fine.
     """
-    frames = rollout(model, own.window, steps=1, schedule=model.patches[0], estimate="patch")
+    first = Constant(model.patches[0])
+    frames = rollout(model, own.window, steps=1, schedule=first, estimate="patch")
     next(frames)
     assert frames.estimate is not None
     fields, ndim = own.window.fields, own.window.domain.ndim

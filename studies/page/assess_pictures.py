@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from overtone.report.figures.band import Banded, error_band
 from overtone.report.style import (
     COLOURS,
+    DASHES,
     GREY,
     WIDE,
     NothingToDraw,
@@ -52,7 +53,7 @@ def curves(folder: Path) -> Figure:
     """
     systems = _systems(folder)
     inputs = list(dict.fromkeys(w for models in systems.values() for w in models[0]["detection"]))
-    colours = dict(zip(inputs, COLOURS, strict=False))
+    looks = dict(zip(inputs, zip(COLOURS, ("-", *DASHES), strict=False), strict=False))
     figure = new_figure(WIDE, 3.3)
     panels = figure.subplots(1, len(systems), squeeze=False, sharey=True)[0]
     for panel, (name, models) in zip(panels, systems.items(), strict=True):
@@ -60,11 +61,15 @@ def curves(folder: Path) -> Figure:
         for what in models[0]["detection"]:
             found = [_floats(model["detection"][what]["found"]) for model in models]
             mean = [sum(column) / len(column) for column in zip(*found, strict=True)]
-            panel.plot(RATES, mean, color=colours[what], drawstyle="steps-post", gid=what)
+            colour, dashes = looks[what]
+            panel.plot(
+                RATES, mean, color=colour, linestyle=dashes, drawstyle="steps-post", gid=what
+            )
         panel.set_title(name.removesuffix("-mini"))
         panel.set_xlabel("false alarms")
     panels[0].set_ylabel("strange input found")
-    handles = [Line2D([], [], color=colours[what], label=what) for what in inputs]
+    handles = [Line2D([], [], color=colour, linestyle=dashes, label=what)
+               for what, (colour, dashes) in looks.items()]  # fmt: skip
     chance = Line2D([], [], color=GREY, linestyle=":", label="chance")
     add_legend(figure, [*handles, chance], title="input")
     return figure

@@ -17,6 +17,8 @@ from studies.page.markdown import percent
 
 FILE = "assess.json"
 COMMAND = "python -m studies assess"
+PLAN = "plan"
+"""Name of the rule that a plan is."""
 
 
 def read(folder: Path) -> dict[str, Any] | None:
@@ -88,10 +90,23 @@ def detection(systems: dict[str, Any]) -> str:
     return _table(header, rows, 2)
 
 
+LONGEST = 40
+"""Characters of a schedule that a table shows; the file has all of it."""
+
+
 def _rule(name: str, rows: Sequence[dict[str, Any]]) -> str:
     """A rule's string form; its name where it differs from seed to seed."""
     forms = {row.get("rule", name) for row in rows}
-    return f"`{forms.pop()}`" if len(forms) == 1 else f"{name} (tolerance of each seed)"
+    if len(forms) > 1:
+        return f"{name} (each seed's own)"
+    form = forms.pop()
+    shown = f"`{form if len(form) <= LONGEST else form[: LONGEST - 1] + '…'}`"
+    return f"plan: {shown}" if name == PLAN else shown
+
+
+def kind_of(name: str, row: dict[str, Any]) -> str:
+    """`plan`, or the first word of a rule's string form, which controllers have."""
+    return name if name == PLAN else str(row.get("rule", name)).partition("+")[0].partition(":")[0]
 
 
 def _compared(system: str, what: str, models: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -150,7 +165,7 @@ def verdict(systems: dict[str, Any]) -> str:
     for name, what, models in _sets(systems):
         for kind in ("adaptive", "sparing"):
             own = [[model[rule] for model in models]
-                   for rule in models[0] if rule.split()[0] == kind]  # fmt: skip
+                   for rule, row in models[0].items() if kind_of(rule, row) == kind]  # fmt: skip
             if own:
                 tokens = [_mean_of([float(row["tokens"]) for row in place]) for place in own]
                 cells = [" / ".join(_change(place, one, other) for place in own)
@@ -212,8 +227,8 @@ def tokens(systems: dict[str, Any]) -> str:
     """Tokens of a step, by when it comes, of the plan and of controllers."""
     rows = []
     for name, what, models in _sets(systems):
-        for rule in models[0]:
-            if rule.split()[0] in ("plan", "adaptive", "sparing"):
+        for rule, first in models[0].items():
+            if kind_of(rule, first) in (PLAN, "adaptive", "sparing"):
                 own = [model[rule] for model in models]
                 parts = [_mean(own, lambda r, a=a, b=b: _mean_of(
                             [float(v) for v in r["tokens_by_step"][a:b]]), 0)
@@ -255,4 +270,6 @@ def render(kind: str, names: Sequence[str], folder: Path) -> str:
     if not chosen:
         option = "--tried " * (part != "systems")
         return f"not run yet: `{COMMAND} {option}{names[0] if names else 'SYSTEM'}`"
-    return KINDS[kind](chosen)
+    made = KINDS[kind](chosen)
+    seeds = max(len(own) for own in chosen.values()) if part == "systems" else 1
+    return made + f"\n\nMeans of {seeds} seeds." * (seeds > 1)

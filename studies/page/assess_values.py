@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from studies.page.assess_tables import AGAINST, changes, read
+from studies.page.assess_tables import AGAINST, changes, kind_of, read
 from studies.page.blocks import PageError
 
 NOT_RUN = "not run yet"
@@ -46,7 +46,7 @@ def _wins(systems: dict[str, Any], kind: str, number: str) -> str:
     if number not in against:
         raise PageError(f"there is no number '{number}'; there are {', '.join(against)}")
     rows = [row for rows in _compared(systems) for name, row in rows.items()
-            if name.split()[0] == kind]  # fmt: skip
+            if kind_of(name, row) == kind]  # fmt: skip
     found = [c for c in changes(rows, number, against[number]) if math.isfinite(c)]
     return f"{sum(change < 0 for change in found)} of {len(found)}"
 
@@ -59,7 +59,7 @@ def _aims(systems: dict[str, Any], kind: str) -> str:
             float(row["error"]) <= float(fine["error"])
             and float(row["tokens"]) <= float(fine["tokens"]) / 2
             for name, row in rows.items()
-            if kind in ("any", name.split()[0])
+            if kind in ("any", kind_of(name, row))
         )
     return f"{met} of {len(every)}"
 

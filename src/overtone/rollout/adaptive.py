@@ -330,9 +330,10 @@ def require_positive(
     """
     if none and value is None:
         return
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 < value <= most or math.isinf(value):
-        limit = "above 0" if math.isinf(most) else "above 0, at most 1"
+    limit = "above 0" if math.isinf(most) else "above 0, at most 1"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise PatchError(f"{name} is {value!r}; expected a number {limit}")
+    if not 0 < value <= most or math.isinf(value):
         raise PatchError(f"{name} is {value!r}; expected a number {limit}")
 
 
