@@ -109,6 +109,18 @@ MUTATIONS = (
         "look + 1 - self.every, 0) : look + 1]", "look - self.every, 0) : look]",
         ("rollout/test_sparing.py",)),
     Mutation(
+        "controllers: looks left out of a budget", ROLLOUT / "sparing.py",
+        "total += most_tokens(task, self.probe(choice).patch)", "total += 0",
+        ("rollout/test_sparing.py",)),
+    Mutation(
+        "controllers: a budget that is spent from the start again", ROLLOUT / "sparing.py",
+        "left = self.budget - sum(made.tokens for made in record)", "left = self.budget",
+        ("rollout/test_sparing.py",)),
+    Mutation(
+        "controllers: the tolerance of the coarsest patch", ROLLOUT / "sparing.py",
+        "return sum(task.errors[patch] for patch in patches) / len(patches)",
+        "return task.errors[patches[-1]]", ("rollout/test_sparing.py",)),
+    Mutation(
         "controllers: a held error scaled the wrong way", ROLLOUT / "steering.py",
         "return errors[0] / errors[1]", "return errors[1] / errors[0]",
         ("rollout/test_sparing.py",)),
