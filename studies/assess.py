@@ -1,19 +1,23 @@
 """Does a model know its error? Estimates as an instrument, and controllers against schedules.
 
-`python -m studies assess SYSTEM` takes trained models, calibrates them on the validation split up
-to step `HORIZON`, and measures
+`python -m studies assess SYSTEM` takes trained models, calibrates them on the validation split, and
+measures
 
-- *estimates* on the test split, on a longer horizon, on parameters that training never saw, and on
-  corrupted input; and whether a first step tells that its input is strange,
-- *controllers* of several tolerances beside constants, cycles, bursts and random schedules: error
-  over 10 and over all steps, the worst trajectory, and tokens with all comparisons, on the test
-  split and on a set of mixed difficulty.
+- *estimates* on the test split, on parameters that training never saw, and on corrupted input, by
+  the calibration up to step `HORIZON`, and on the test split beyond it; and whether a first step
+  tells that its input is strange,
+- *controllers* of several tolerances beside constants, cycles, bursts, random schedules and the
+  plan that the model gets for the cycle's tokens: error over 10 and over all steps, the worst
+  trajectory, and tokens with all comparisons, on the test split and on a set of mixed difficulty.
 
 What is found goes into `results/assess.json`, system by system. With several models, of one seed
 each, pages show means over them and the range.
 
-`--tried` compares controllers alone, on a mixed set of other starts that is for trying things out,
-with the calibration that the packaged model has.
+`--tried` compares controllers alone, those of `candidates` among them, on a mixed set of other
+starts that is for trying things out, with the calibration that the packaged model has.
+
+A model is calibrated once, over all steps, by the cycle and the coarsest patch, between which
+controllers move; what knows fewer steps is that calibration cut short.
 """
 
 from __future__ import annotations
@@ -22,28 +26,35 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from overtone.assess.plan import plan
 from overtone.data import WellFolder
 from overtone.domain import Window
 from overtone.errors import ConfigError, OvertoneError, suggest
+from overtone.evaluate.candidates import Candidate
 from overtone.evaluate.results import storable
 from overtone.evaluate.run import one_core
 from overtone.files import cache_dir, replacing
+from overtone.guard.locks import locked
 from overtone.metrics import vrmse
 from overtone.models.base import Model
+from overtone.models.calibration import Band, Calibration
 from overtone.models.storage import load_model, load_with_config
 from overtone.rollout import ErrorEstimate, rollout
 from overtone.rollout.calibrate import calibrate
+from overtone.rollout.estimates import Accumulator, distance
+from overtone.schedules import parse_schedule
 from overtone.solvers.datasets import build_system, generate
 from overtone.train.recipes import DEVELOPED, recipe
 from overtone.train.run import data_folder
 from overtone.version import machine
+from studies.candidates import CANDIDATES, signals
 from studies.control import Control, Set, usual_rules
 from studies.instrument import detection, map_likeness, quality
 
@@ -52,11 +63,15 @@ Tell = Callable[[str], None]
 
 CONTEXT = 8
 HORIZON, STEPS = 20, 40
-"""Steps that are calibrated, and that are made."""
+"""Steps that estimates are calibrated for, and that are made."""
 WINDOWS = 40
 """Rollouts of each schedule in the calibration."""
+STARTS = 3
+"""Starts of each validation trajectory that a plan is made with, at most."""
 EACH = 4
 """Trajectories of each variant in the set of mixed difficulty."""
+PARTS = ("systems", "tried", "signals")
+"""Of the file; each has an entry for each system."""
 TRYING = 1234
 """Seed of the mixed set for trying things out; the other one has 77."""
 NOISE = (0.02, 0.1)
@@ -94,9 +109,10 @@ class Size:
     windows: int = WINDOWS
     trajectories: int | None = None
     each: int = EACH
+    starts: int = STARTS
 
 
-QUICK = Size(steps=4, horizon=2, windows=4, trajectories=2, each=1)
+QUICK = Size(steps=4, horizon=2, windows=4, trajectories=2, each=1, starts=1)
 
 
 def run(
@@ -147,7 +163,10 @@ def tried(name: str, out: Path, *, size: Size | None = None, tell: Tell = print)
     bench = Bench(model, name, system, size, mixed, mixed, tell)
     own, _ = bench._read(mixed, "test", system.start)
     with one_core():
-        rows = Control(model, own, tell).run(usual_rules(model))
+        rows = Control(model, own, tell).run({**usual_rules(model), **CANDIDATES})
+        coarse, fine = (rows[rule]["errors"] for rule in (bench.second, bench.cycle))
+        told = signals(model, own, coarse, fine)
+    _save(out / "assess.json", "signals", name, told)
     return _save(out / "assess.json", "tried", name, rows)
 
 
@@ -164,19 +183,20 @@ def _require(model: Model, path: str) -> None:
 
 
 def _save(path: Path, part: str, name: str, found: Any) -> dict[str, Any]:
-    before = json.loads(path.read_text()) if path.exists() else {}
-    content = {
-        "command": "python -m studies assess SYSTEM",
-        "machine": machine(),
-        "horizon": HORIZON,
-        "systems": before.get("systems", {}),
-        "tried": before.get("tried", {}),
-    }
-    content[part] = content[part] | {name: found}
+    """Add what was found to the file; commands that run side by side wait for each other."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as scratch:
-        text = json.dumps(storable(content, digits=4), indent=1, allow_nan=False)
-        scratch.write_text(text + "\n")
+    with locked(path.parent, wait=lambda _: None):
+        before = json.loads(path.read_text()) if path.exists() else {}
+        content = {
+            "command": "python -m studies assess SYSTEM",
+            "machine": machine(),
+            "horizon": HORIZON,
+            **{key: before.get(key, {}) for key in PARTS},
+        }
+        content[part] |= {name: found}
+        with replacing(path) as scratch:
+            text = json.dumps(storable(content, digits=4), indent=1, allow_nan=False)
+            scratch.write_text(text + "\n")
     return content
 
 
@@ -216,37 +236,56 @@ class Bench:
 
     def measure(self, schedules: Sequence[str]) -> dict[str, Any]:
         """Estimates, detection and controllers."""
-        self._calibrate()
         test, _ = self._read(self.data, "test", self.system.start)
         mixed, values = self._read(self.mixed, "test", self.system.start)
         other = mixed.only(self._unseen(values))
-        sets = {"test": test, "other parameters": other, **self._corrupted(test)}
+        whole = self._calibrated()
+        self.model.calibration = shortened(whole, self.size.horizon)
+        sets = {"other parameters": other, **self._corrupted(test)}
+        near = {what: own.until(self.size.horizon) for what, own in sets.items()}
         instrument, scores = {}, {}
-        for what, own in sets.items():
+        for what, own in {"test": test, **near}.items():
             self.tell(f"  estimates: {what}")
             instrument[what], scores[what] = self._estimates(own)
         usual = scores.pop("test")
-        rules = usual_rules(self.model) | {text: text for text in schedules}
+        self.model.calibration = whole
+        planned = self._planned(test.window)
+        rules = usual_rules(self.model) | {"plan": planned["schedule"]}
+        rules |= {text: text for text in schedules}
         controls = {what: Control(self.model, own, self.tell)
                     for what, own in (("test", test), ("mixed", mixed))}  # fmt: skip
         return {
             "cycle": self.cycle,
+            "plan": planned,
             "instrument": instrument,
             "detection": {what: detection(usual, found) for what, found in scores.items()},
             "control": {what: control.run(rules) for what, control in controls.items()},
             "example": {what: control.example for what, control in controls.items()},
         }
 
-    def _calibrate(self) -> None:
+    def _calibrated(self) -> Calibration:
+        """What disagreements are worth, over all steps."""
         folder = WellFolder(
-            self.data, "valid", self.model.context, self.size.horizon,
+            self.data, "valid", self.model.context, self.size.steps,
             fields=self.model.domain.fields, **self.how,
         )  # fmt: skip
         with closing(folder):
-            self.model.calibration = calibrate(
+            return calibrate(
                 self.model, folder, windows=self.size.windows, against=["patch", self.second],
+                schedules=[self.cycle, self.second],
                 progress=lambda done, total, what: self.tell(f"  {done}/{total} {what}"),
             )  # fmt: skip
+
+    def _planned(self, window: Window) -> dict[str, Any]:
+        """The plan for the cycle's tokens, made on the validation split."""
+        steps = self.size.steps
+        tokens = parse_schedule(self.cycle).tokens(window.domain, steps)
+        self.tell(f"  plan for {tokens} tokens")
+        found = plan(
+            Candidate("model", self.model), self.data, steps=steps, tokens=tokens,
+            starts=self.size.starts, split="valid", start=self.system.start, **self.how,
+        )  # fmt: skip
+        return {"schedule": found.schedule, "tokens": tokens, "expected": found.error.value}
 
     def _unseen(self, values: Sequence[float]) -> list[int]:
         """Trajectories of a mixed set whose parameter training never saw, in whatever order."""
@@ -284,40 +323,68 @@ class Bench:
 
     def _estimates(self, own: Set) -> tuple[dict[str, Any], list[float]]:
         """Quality of both estimates, within the horizon and beyond; and scores of first steps."""
-        found, scores = {}, []
-        for against in ("patch", self.second):
-            errors, estimates, maps = [], [], []
-            for window, truth in own.batches():
-                error, told, alike = self._fly(window, truth, against)
-                errors.append(error)
-                estimates.append(told)
-                maps.append(alike)
-            error = torch.cat(errors)
-            values, bounds = _gathered(estimates)
-            if against == "patch":
-                scores = torch.cat([steps[0].local for steps in estimates]).tolist()
-            horizon = self.size.horizon
+        errors: list[Tensor] = []
+        alike: dict[str, list[float]] = {"patch": [], self.second: []}
+        told: dict[str, list[list[ErrorEstimate]]] = {"patch": [], self.second: []}
+        for window, truth in own.batches():
+            error, estimates, likeness = self._fly(window, truth)
+            errors.append(error)
+            for against, steps in estimates.items():
+                told[against].append(steps)
+                alike[against].append(likeness[against])
+        error, found, horizon = torch.cat(errors), {}, self.size.horizon
+        for against, parts in told.items():
+            values, bounds = _gathered(parts)
             for part, steps in (("within", slice(horizon)), ("beyond", slice(horizon, None))):
+                if not error[:, steps].numel():
+                    continue
                 cut = {level: (low[:, steps], high[:, steps])
                        for level, (low, high) in bounds.items()}  # fmt: skip
                 found[f"{against}, {part}"] = quality(error[:, steps], values[:, steps], cut)
-            found[f"{against}, within"]["maps"] = sum(maps) / len(maps)
-        return found, scores
+            found[f"{against}, within"]["maps"] = sum(alike[against]) / len(alike[against])
+        return found, torch.cat([steps[0].local for steps in told["patch"]]).tolist()
 
     def _fly(
-        self, window: Window, truth: Tensor, against: str
-    ) -> tuple[Tensor, list[ErrorEstimate], float]:
-        """True errors `(B, S)`, the estimates of all steps, and how alike maps are mid-way."""
-        frames = rollout(self.model, window, steps=truth.shape[1], schedule=self.cycle,
-                         estimate=against, on_blow_up="hold")  # fmt: skip
-        errors, estimates, alike = [], [], math.nan
-        for step, (frame, true) in enumerate(zip(frames, truth.unbind(dim=1), strict=True), 1):
+        self, window: Window, truth: Tensor
+    ) -> tuple[Tensor, dict[str, list[ErrorEstimate]], dict[str, float]]:
+        """True errors `(B, S)`, estimates of all steps by what they are compared with, and maps.
+
+        One rollout serves both comparisons: what the second one tells is gathered here as
+        `rollout(..., estimate=SCHEDULE)` would, frame by frame.
+        """
+        steps, domain = truth.shape[1], window.domain
+        frames = rollout(self.model, window, steps=steps, schedule=self.cycle, estimate="patch",
+                         on_blow_up="hold")  # fmt: skip
+        beside = rollout(self.model, window, steps=steps, schedule=self.second, on_blow_up="hold")
+        rule = parse_schedule(self.second)
+        judge = Accumulator(self.cycle, rule, domain, self.model.calibration, len(truth))
+        told: dict[str, list[ErrorEstimate]] = {"patch": [], self.second: []}
+        errors, alike = [], {}
+        for step, (frame, other, true) in enumerate(
+            zip(frames, beside, truth.unbind(dim=1), strict=True), start=1
+        ):
             assert frames.estimate is not None
-            errors.append(vrmse(frame, true, ndim=window.domain.ndim).mean(dim=1).double())
-            estimates.append(frames.estimate)
+            errors.append(vrmse(frame, true, ndim=domain.ndim).mean(dim=1).double())
+            rows = frames.alive.nonzero()[:, 0]
+            apart = distance(other[rows], frame[rows], domain.ndim)
+            told["patch"].append(frames.estimate)
+            told[self.second].append(
+                judge.add(step, rows, apart, other[rows] - frame[rows], tokens=0.0)
+            )
             if step == max(self.size.horizon // 2, 1):
-                alike = map_likeness(frames.estimate.map, (frame - true).abs())
-        return torch.stack(errors, dim=1), estimates, alike
+                alike = {against: map_likeness(own[-1].map, (frame - true).abs())
+                         for against, own in told.items()}  # fmt: skip
+        return torch.stack(errors, dim=1), told, alike
+
+
+def shortened(calibration: Calibration, steps: int) -> Calibration:
+    """What a calibration would be that knows fewer steps of the same rollouts."""
+
+    def cut(band: Band) -> Band:
+        bounds = {level: (low[:steps], high[:steps]) for level, (low, high) in band.bounds.items()}
+        return Band(band.factor[:steps], band.fields[:steps], bounds, band.count)
+
+    return replace(calibration, bands={key: cut(band) for key, band in calibration.bands.items()})
 
 
 def _gathered(

@@ -1,10 +1,11 @@
 """Controllers beside schedules at equal tokens, and what a perfect choice would gain.
 
-Rows of a comparison are rules: constants, the cycle, bursts, random patches and further schedules,
-which decide beforehand, and controllers of several tolerances. A row that decides as it goes is set
-against what the others reach with as many tokens on average (`open_loop`), and against the *perfect
-choice* (`perfect`): the schedules of the table shared out among the trajectories by who knows all
-their errors beforehand. No controller that chooses among them for each trajectory can be better.
+Rows of a comparison are rules: constants, the cycle, bursts, random patches, a plan and further
+schedules, which decide beforehand, and controllers of several tolerances. A row that decides as it
+goes is set against what the others reach with as many tokens on average (`open_loop`), what
+constants alone do (`constant`), and against the *perfect choice* (`perfect`): the schedules of the
+table shared out among the trajectories by who knows all their errors beforehand. No controller that
+chooses among them for each trajectory can be better.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from torch import Tensor
 from overtone.domain import Window, per_axis
 from overtone.metrics import vrmse
 from overtone.models.base import Model
-from overtone.rollout import Rule, parse_rule, rollout
+from overtone.rollout import Controller, ErrorEstimate, Rule, parse_rule, rollout
 from overtone.rollout.estimates import LEVEL
+from overtone.schedules import Constant, Shifted
 from studies.instrument import front_error, perfect_error
 
 EARLY = 10
@@ -32,6 +34,8 @@ SHARES = (0.2, 0.5, 0.8)
 times that of the worst."""
 KINDS = ("adaptive", "sparing")
 """Controllers."""
+BATCH = 32
+"""Trajectories at once: small models are faster with many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +45,7 @@ class Set:
     window: Window
     truth: Tensor
 
-    def batches(self, size: int = 8) -> Iterator[tuple[Window, Tensor]]:
+    def batches(self, size: int = BATCH) -> Iterator[tuple[Window, Tensor]]:
         """A few at a time."""
         for first in range(0, len(self.truth), size):
             part = slice(first, first + size)
@@ -51,11 +55,16 @@ class Set:
         """Some of them."""
         return Set(Window(self.window.fields[[*rows]], self.window.domain), self.truth[[*rows]])
 
+    def until(self, steps: int) -> Set:
+        """The first steps of all."""
+        return Set(self.window, self.truth[:, :steps])
+
 
 def usual_rules(model: Model) -> dict[str, str]:
     """Name -> string form of the rules of every comparison.
 
-    Controllers are named by the place of their tolerance, which differs from model to model.
+    Controllers are named by the place of their tolerance, which differs from model to model;
+    `sparing auto` has the one that it takes from the calibration.
     """
     fine, coarse = model.patches[0], model.patches[-1]
     listed = "-".join(map(str, model.patches))
@@ -66,10 +75,11 @@ def usual_rules(model: Model) -> dict[str, str]:
     errors = sorted(calibration.errors.values())
     least, most = 0.7 * errors[0], 1.6 * errors[-1]
     tolerances = [least * (most / least) ** share for share in SHARES]
-    return {text: text for text in texts} | {
+    rules = {text: text for text in texts} | {
         f"{kind} {place}": f"{kind}:{tolerance:.3g}+shift"
         for kind in KINDS for place, tolerance in enumerate(tolerances, start=1)
     }  # fmt: skip
+    return rules | {"sparing auto": "sparing+shift"}
 
 
 @dataclass
@@ -81,7 +91,7 @@ class Control:
         own: the trajectories.
         tell: told which rule is next.
         rows: what was found, rule by rule.
-        example: the rollout of a controller in which the patch changes most often.
+        example: a rollout of `adaptive`, for a picture, see `_example`.
     """
 
     model: Model
@@ -90,23 +100,26 @@ class Control:
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     example: Mapping[str, Any] = field(default_factory=dict)
 
-    def run(self, rules: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    def run(self, rules: Mapping[str, Rule | str]) -> dict[str, dict[str, Any]]:
         """Measure rules by name; controllers are set against the others.
 
         Every row has its `rule`, `error` over all steps and over the `early` ones, the `worst`
         trajectory, mean `tokens` of a trajectory and of its steps, and `errors` and tokens of each.
         """
-        for name, text in rules.items():
-            self.tell(f"  {text}")
-            self.rows[name] = self._row(parse_rule(text))
-        plain = [row for row in self.rows.values() if not _decides(row["rule"])]
-        for row in self.rows.values():
-            if _decides(row["rule"]):
-                for what, name in (("error", "open_loop"), ("early", "open_loop_early"),
-                                   ("worst", "open_loop_worst")):  # fmt: skip
-                    points = [(own["tokens"], own[what]) for own in plain]
-                    row[name] = front_error(points, row["tokens"])
-                each = [(own["tokens"], own["errors"]) for own in plain]
+        parsed = {name: parse_rule(rule) for name, rule in rules.items()}
+        for name, rule in parsed.items():
+            self.tell(f"  {rule}")
+            self.rows[name] = self._row(rule)
+        plain = [self.rows[n] for n, rule in parsed.items() if not isinstance(rule, Controller)]
+        alone = [self.rows[n] for n, rule in parsed.items() if _is_constant(rule)]
+        for name, rule in parsed.items():
+            if isinstance(rule, Controller):
+                row = self.rows[name]
+                for what, own in (("error", "open_loop"), ("early", "open_loop_early"),
+                                  ("worst", "open_loop_worst")):  # fmt: skip
+                    row[own] = _front(plain, what, row["tokens"])
+                row["constant"] = _front(alone, "error", row["tokens"])
+                each = [(other["tokens"], other["errors"]) for other in plain]
                 row["perfect"] = perfect_error(each, row["tokens"])
         return self.rows
 
@@ -128,13 +141,13 @@ class Control:
             spent = torch.tensor([[made.tokens for made in record] for record in frames.records])
             by_step += spent.double().mean(dim=0) * share
             each += [sum(made.tokens for made in record) for record in frames.records]
-            if told[0] is not None:
+            if str(rule).startswith(KINDS[0]):
                 patches = [
                     [per_axis(made.choice.patch, window.domain.ndim, "patch")[0] for made in record]
                     for record in frames.records
                 ]
                 drawn = _example(str(rule), part, told, patches)
-                if not self.example or drawn["changes"] > self.example["changes"]:
+                if not self.example or _telling(drawn) > _telling(self.example):
                     self.example = drawn
         every = torch.cat(errors)
         return {
@@ -149,25 +162,47 @@ class Control:
         }
 
 
-def _decides(rule: str) -> bool:
-    """Whether it is a controller's string form."""
-    return rule.startswith(KINDS)
+def _front(rows: Sequence[Mapping[str, Any]], what: str, tokens: float) -> float:
+    """What schedules reach with so many tokens: the lowest of a number, between them."""
+    return front_error([(row["tokens"], row[what]) for row in rows], tokens)
+
+
+def _is_constant(rule: Rule) -> bool:
+    return isinstance(rule, Shifted) and isinstance(rule.schedule, Constant)
+
+
+def _telling(drawn: Mapping[str, Any]) -> tuple[bool, int]:
+    """How much a rollout shows: a band that holds, then many changes of the patch."""
+    return drawn["inside"], drawn["changes"]
 
 
 def _example(
-    rule: str, errors: Tensor, told: Sequence[Any], patches: Sequence[Sequence[int]]
+    rule: str,
+    errors: Tensor,
+    told: Sequence[ErrorEstimate | None],
+    patches: Sequence[Sequence[int]],
 ) -> Mapping[str, Any]:
-    """The rollout, of one batch, in which the patch changes most often: for a picture."""
+    """The rollout of a batch that tells most: of those whose band holds the one that changes most.
+
+    `held` says of how many rollouts of the batch that is: of a band of 90 % not all of them.
+    """
+    known = [estimate for estimate in told if estimate is not None]
     changes = [sum(a != b for a, b in pairwise(own)) for own in patches]
-    row = changes.index(max(changes))
-    bounds = told[0].bounds
+    inside = [False] * len(patches)
+    if LEVEL in known[0].bounds:
+        low, high = (torch.stack([e.bounds[LEVEL][side] for e in known], dim=1) for side in (0, 1))
+        inside = ((low <= errors) & (errors <= high)).all(dim=1).tolist()
+    row = max(range(len(patches)), key=lambda i: (inside[i], changes[i]))
+    bounds = known[0].bounds
     return {
         "rule": rule,
         "changes": changes[row],
+        "inside": inside[row],
+        "held": sum(inside) / len(inside),
         "error": errors[row].tolist(),
-        "value": [float(e.value[row]) for e in told],
+        "value": [float(e.value[row]) for e in known],
         "bounds": {
-            str(level): [[float(e.bounds[level][side][row]) for e in told] for side in (0, 1)]
+            str(level): [[float(e.bounds[level][side][row]) for e in known] for side in (0, 1)]
             for level in bounds
         },
         "patches": list(patches[row]),

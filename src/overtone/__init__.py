@@ -20,7 +20,15 @@ from overtone.flexify import FlexibleStepper, flexify, patch
 from overtone.models.architecture import Architecture
 from overtone.models.emulator import Emulator, build
 from overtone.models.storage import load_model as load
-from overtone.rollout import Adaptive, Controller, ErrorEstimate, Stepper, parse_rule, rollout
+from overtone.rollout import (
+    Adaptive,
+    Controller,
+    ErrorEstimate,
+    Sparing,
+    Stepper,
+    parse_rule,
+    rollout,
+)
 from overtone.schedules import (
     Bursts,
     Choice,
@@ -116,6 +124,7 @@ __all__ = [
     "RolloutDiverged",
     "Schedule",
     "Shifted",
+    "Sparing",
     "Stepper",
     "Warmup",
     "Window",

@@ -1,4 +1,7 @@
-"""Tables and the picture of `results/assess.json`: estimates as instruments, and controllers."""
+"""Tables of `results/assess.json`: estimates as instruments, and controllers.
+
+Numbers of several models, one of each seed, are means, with the lowest and the highest in brackets.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from overtone.errors import DataError
-from overtone.report.figures.band import Banded, error_band
-from overtone.report.style import NothingToDraw
 from studies.page.blocks import PageError
+from studies.page.markdown import percent
 
 FILE = "assess.json"
 COMMAND = "python -m studies assess"
+PLAN = "plan"
+"""Name of the rule that a plan is."""
 
 
 def read(folder: Path) -> dict[str, Any] | None:
@@ -88,10 +90,23 @@ def detection(systems: dict[str, Any]) -> str:
     return _table(header, rows, 2)
 
 
+LONGEST = 40
+"""Characters of a schedule that a table shows; the file has all of it."""
+
+
 def _rule(name: str, rows: Sequence[dict[str, Any]]) -> str:
     """A rule's string form; its name where it differs from seed to seed."""
     forms = {row.get("rule", name) for row in rows}
-    return f"`{forms.pop()}`" if len(forms) == 1 else f"{name} (tolerance of each seed)"
+    if len(forms) > 1:
+        return f"{name} (each seed's own)"
+    form = forms.pop()
+    shown = f"`{form if len(form) <= LONGEST else form[: LONGEST - 1] + '…'}`"
+    return f"plan: {shown}" if name == PLAN else shown
+
+
+def kind_of(name: str, row: dict[str, Any]) -> str:
+    """`plan`, or the first word of a rule's string form, which controllers have."""
+    return name if name == PLAN else str(row.get("rule", name)).partition("+")[0].partition(":")[0]
 
 
 def _compared(system: str, what: str, models: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -110,24 +125,27 @@ def _compared(system: str, what: str, models: Sequence[dict[str, Any]]) -> list[
             _mean(own, lambda r: r["error"], 3), _mean(own, lambda r: r["worst"], 3),
             _mean(own, lambda r: r.get("open_loop", "nan"), 3),
             _mean(own, lambda r: r.get("open_loop_worst", "nan"), 3),
-            _mean(own, lambda r: r.get("perfect", "nan"), 3),
         ])  # fmt: skip
     return rows
 
 
 COMPARED = ("system", "set", "rule", "tokens", "VRMSE, 10 steps", "all steps", "worst trajectory",
-            "best open loop at these tokens", "its worst", "perfect choice")  # fmt: skip
+            "best open loop at these tokens", "its worst")  # fmt: skip
 
 
 def control(systems: dict[str, Any]) -> str:
     """Every rule on every set: errors, tokens, and what open-loop schedules reach with as many."""
-    rows = [
-        row
+    rows = [row for name, what, models in _sets(systems) for row in _compared(name, what, models)]
+    return _table(COMPARED, rows, 3)
+
+
+def _sets(systems: dict[str, Any]) -> list[tuple[str, str, list[dict[str, Any]]]]:
+    """System, set, and of each model the rows of that comparison by name."""
+    return [
+        (name, what, [model["control"][what] for model in models])
         for name, models in systems.items()
         for what in models[0]["control"]
-        for row in _compared(name, what, [model["control"][what] for model in models])
     ]
-    return _table(COMPARED, rows, 3)
 
 
 def tried(systems: dict[str, Any]) -> str:
@@ -136,8 +154,103 @@ def tried(systems: dict[str, Any]) -> str:
     return _table(COMPARED, rows, 3)
 
 
+AGAINST = (("early", "open_loop_early"), ("error", "open_loop"), ("worst", "open_loop_worst"),
+           ("error", "constant"), ("perfect", "open_loop"))  # fmt: skip
+"""Numbers of a controller's row, and what each is set against."""
+
+
+def verdict(systems: dict[str, Any]) -> str:
+    """Each controller against open loops at its own tokens: a change for each tolerance."""
+    rows = []
+    for name, what, models in _sets(systems):
+        for kind in ("adaptive", "sparing"):
+            own = [[model[rule] for model in models]
+                   for rule, row in models[0].items() if kind_of(rule, row) == kind]  # fmt: skip
+            if own:
+                tokens = [_mean_of([float(row["tokens"]) for row in place]) for place in own]
+                cells = [" / ".join(_change(place, one, other) for place in own)
+                         for one, other in AGAINST]  # fmt: skip
+                spent = f"{min(tokens):,.0f} to {max(tokens):,.0f}"
+                rows.append([name.removesuffix("-mini"), what, f"`{kind}`", spent, *cells])
+    return _table(
+        ("system", "set", "controller", "tokens", "10 steps", "all steps", "worst trajectory",
+         "against constants", "perfect choice"), rows, 3,
+    )  # fmt: skip
+
+
+def _mean_of(values: Sequence[float]) -> float:
+    known = [value for value in values if math.isfinite(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def _change(rows: Sequence[dict[str, Any]], one: str, other: str) -> str:
+    """How far a number is above another of the same row, mean over models."""
+    return percent(100 * _mean_of(changes(rows, one, other)), signed=True)
+
+
+def changes(rows: Sequence[dict[str, Any]], one: str, other: str) -> list[float]:
+    """For each row, by what share a number is above another; NaN where there is no other."""
+    return [float(row.get(one, "nan")) / float(row.get(other, "nan")) - 1 for row in rows]
+
+
+def aim(systems: dict[str, Any]) -> str:
+    """Patch 4's error at half of its tokens: who comes next to it, and who has it for least."""
+    rows = []
+    for name, what, models in _sets(systems):
+        means = {rule: (_mean_of([float(m[rule]["tokens"]) for m in models]),
+                        _mean_of([float(m[rule]["error"]) for m in models]))
+                 for rule in models[0]}  # fmt: skip
+        first = next(iter(means))
+        tokens, error = means[first]
+        half = {rule: e for rule, (t, e) in means.items() if t <= tokens / 2}
+        best = min(half, key=lambda rule: half[rule])
+        equal = {rule: t for rule, (t, e) in means.items() if e <= error}
+        least = min(equal, key=lambda rule: equal[rule])
+        rows.append([
+            name.removesuffix("-mini"), what, f"{error:.3f}", f"{tokens:,.0f}",
+            _rule(best, [m[best] for m in models]), percent(100 * (half[best] / error - 1),
+                                                            signed=True),
+            "–" if least == first else _rule(least, [m[least] for m in models]),
+            percent(100 * equal[least] / tokens),
+        ])  # fmt: skip
+    return _table(
+        ("system", "set", "patch 4", "its tokens", "best within half of them", "against patch 4",
+         "cheapest that is as good", "its tokens, of patch 4's"), rows, 2,
+    )  # fmt: skip
+
+
+BLOCKS = ((0, 1), (1, 10), (10, 20), (20, 30), (30, 40))
+"""Steps whose tokens are averaged."""
+
+
+def tokens(systems: dict[str, Any]) -> str:
+    """Tokens of a step, by when it comes, of the plan and of controllers."""
+    rows = []
+    for name, what, models in _sets(systems):
+        for rule, first in models[0].items():
+            if kind_of(rule, first) in (PLAN, "adaptive", "sparing"):
+                own = [model[rule] for model in models]
+                parts = [_mean(own, lambda r, a=a, b=b: _mean_of(
+                            [float(v) for v in r["tokens_by_step"][a:b]]), 0)
+                         for a, b in BLOCKS]  # fmt: skip
+                rows.append([name.removesuffix("-mini"), what, _rule(rule, own), *parts])
+    header = [f"step {a + 1}" if b == a + 1 else f"{a + 1} to {b}" for a, b in BLOCKS]
+    return _table(("system", "set", "rule", *header), rows, 3)
+
+
+def signals(systems: dict[str, Any]) -> str:
+    """Which cheap number of a first step tells what fine patches gain over the whole rollout."""
+    names = [*next(iter(systems.values()))]
+    rows = [[name.removesuffix("-mini"), *(_number(own[key], 2) for key in names)]
+            for name, own in systems.items()]  # fmt: skip
+    return _table(("system", *names), rows, 1)
+
+
 KINDS = {"assess-instrument": instrument, "assess-detection": detection,
-         "assess-control": control, "assess-tried": tried}  # fmt: skip
+         "assess-control": control, "assess-verdict": verdict, "assess-aim": aim,
+         "assess-tokens": tokens, "assess-tried": tried, "assess-signals": signals}  # fmt: skip
+PARTS = {"assess-tried": "tried", "assess-signals": "signals"}
+"""Tables -> part of the file, if not `systems`."""
 
 
 def render(kind: str, names: Sequence[str], folder: Path) -> str:
@@ -149,39 +262,14 @@ def render(kind: str, names: Sequence[str], folder: Path) -> str:
         folder: of results.
     """
     content = read(folder)
-    part = "tried" if kind == "assess-tried" else "systems"
+    part = PARTS.get(kind, "systems")
     known = {} if content is None else content.get(part, {})
     if content is not None and (strange := [name for name in names if name not in known]):
         raise PageError(f"{FILE} has no system '{strange[0]}'; there are {', '.join(known)}")
     chosen = {name: known[name] for name in names or known if name in known}
     if not chosen:
-        option = "--tried " * (part == "tried")
+        option = "--tried " * (part != "systems")
         return f"not run yet: `{COMMAND} {option}{names[0] if names else 'SYSTEM'}`"
-    return KINDS[kind](chosen)
-
-
-def picture(folder: Path, what: str = "test") -> Figure:
-    """A rollout of two systems with its band and the true error, and the patches below.
-
-    Args:
-        folder: of the results.
-        what: the set of flows; of its rollouts, the ones whose patch changes most often are drawn.
-    """
-    content = read(folder)
-    if content is None:
-        raise NothingToDraw(f"there is no {FILE}; run `{COMMAND} SYSTEM`")
-    shown = []
-    examples = [(name, models[0]["example"].get(what))
-                for name, models in content["systems"].items()]  # fmt: skip
-    for name, found in sorted(examples, key=lambda own: -own[1]["changes"] if own[1] else 0):
-        if found:
-            bounds = {float(level): (_floats(pair[0]), _floats(pair[1]))
-                      for level, pair in found["bounds"].items()}  # fmt: skip
-            title = f"{name.removesuffix('-mini')}, {found['rule']}"
-            shown.append(Banded(title, _floats(found["error"]), _floats(found["value"]), bounds,
-                                found["patches"], content["horizon"]))  # fmt: skip
-    return error_band(shown[:2])
-
-
-def _floats(values: Sequence[Any]) -> list[float]:
-    return [float(value) for value in values]
+    made = KINDS[kind](chosen)
+    seeds = max(len(own) for own in chosen.values()) if part == "systems" else 1
+    return made + f"\n\nMeans of {seeds} seeds." * (seeds > 1)

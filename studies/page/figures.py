@@ -20,6 +20,7 @@ from overtone.report.figures.steps import rollout_errors, seam_growth
 from overtone.report.style import DPI, RC, NothingToDraw
 from studies.catalogue import SHEAR
 from studies.page import assess_tables
+from studies.page.assess_pictures import band, curves
 from studies.page.fronts import fronts
 from studies.page.sources import Library
 from studies.rivals import BUDGETS, SYSTEMS
@@ -111,9 +112,9 @@ def draw_pictures(results: str | Path, out: str | Path) -> list[Path]:
         if run:
             name = f"results-rivals-{system.recipe.removesuffix('-mini')}"
             written.append(_save(fronts(run), out / f"{name}.png"))
-    if assess_tables.read(library.folder) is not None:
-        band = assess_tables.picture(library.folder)
-        written.append(_save(band, out / "results-assess.png"))
+    if (assess_tables.read(library.folder) or {}).get("systems"):
+        for name, draw in (("assess", band), ("detection", curves)):
+            written.append(_save(draw(library.folder), out / f"results-{name}.png"))
     return written
 
 

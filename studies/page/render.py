@@ -13,7 +13,7 @@ from pathlib import Path
 from overtone.errors import OvertoneError, suggest
 from overtone.files import replacing
 from overtone.report.series import num_seeds
-from studies.page import assess_tables, file_tables
+from studies.page import assess_tables, assess_values, file_tables
 from studies.page.blocks import Block, PageError, content, fill, find_blocks, framed
 from studies.page.model_tables import forms, next_step, setting, training, tried
 from studies.page.plan_tables import plans
@@ -121,6 +121,8 @@ def update_page(path: str | Path, results: str | Path, *, write: bool = True) ->
 
 def _render(block: Block, library: Library) -> str:
     try:
+        if block.what == "value" and block.kind in assess_values.KINDS:
+            return assess_values.render(block.kind, block.names, library.folder)
         if block.what == "value":
             return render_value(block, library)
         for tables in (assess_tables, file_tables):

@@ -8,6 +8,7 @@
 | `value: changes COMPARISON A B QUANTITY` | the same, lowest and highest over seeds |
 | `value: share COMPARISON A B QUANTITY` | A in % of B |
 | `value: times COMPARISON A B QUANTITY` | A divided by B |
+| `value: plan-change COMPARISON SCHEDULE QUANTITY` | its plan against a schedule, in % |
 
 | quantity | A and B are | meaning |
 |---|---|---|
@@ -43,6 +44,7 @@ from studies.page.sources import Library, Source
 SEED = int | None
 Seeds = dict[SEED, Estimate]
 NOT_RUN = "not run yet"
+PLANNED = "plan-change"
 EVERY = "*"
 """In place of a schedule: the mean over all."""
 COUNTS = ("tokens", "parameters", "updates")
@@ -205,9 +207,27 @@ OF_TWO: dict[str, Callable[[Seeds, Seeds], str]] = {
 }
 
 
+def _plan_change(block: Block, library: Library) -> str:
+    """A comparison's plan against a schedule that it was given the tokens of, in %."""
+    if block.options or len(block.names) != 3:
+        raise PageError(f"expected 'value: {PLANNED} COMPARISON SCHEDULE QUANTITY'")
+    name, other, quantity = block.names
+    source = library.source(name)
+    if source is None:
+        return NOT_RUN
+    if source.plan is None:
+        raise PageError(f"'{name}' has no plan")
+    model = source.models()[0]  # whom the plan is for
+    seeds = [measure(source, f"{model}:{own}", quantity)
+             for own in (source.plan["schedule"], other)]  # fmt: skip
+    return OF_TWO["change"](*seeds)
+
+
 def render_value(block: Block, library: Library) -> str:
     """The number of a mark."""
     kind = block.kind
+    if kind == PLANNED:
+        return _plan_change(block, library)
     if kind not in OF_ONE and kind not in OF_TWO:
         known = [*OF_ONE, *OF_TWO]
         raise PageError(

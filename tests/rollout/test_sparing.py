@@ -19,7 +19,9 @@ def patches_of(rule, difficulty, steps=40):
     ready, record = rule.on(TASK), []
     for step in range(steps):
         choice = ready(record)
-        record.append(Made(choice, difficulty(step) * ERRORS[choice.patch], 1))
+        seen = [choice, ready.probe(choice)] if ready.looks(record) else [choice]
+        tokens = sum(64 // own.patch for own in seen)
+        record.append(Made(choice, difficulty(step) * ERRORS[choice.patch], tokens))
     return [made.choice.patch for made in record]
 
 
@@ -39,6 +41,50 @@ def test_what_is_chosen_stays_while_it_keeps_the_tolerance_itself():
     rising = patches_of(Sparing(tolerance=1.0, every=5), lambda step: 0.1 if step < 5 else 0.2)
     assert set(rising[1:]) == {16}
     assert set(patches_of(Sparing(tolerance=1.0, every=5), lambda _: 0.2)[1:]) == {8, 16}
+
+
+def test_without_a_tolerance_it_is_the_usual_error_of_the_cycle():
+    """7/3; coarser from 0.7 times that on. A flow of usual difficulty has the whole cycle."""
+    for difficulty in (0.4, 0.5, 0.6, 1.0):
+        chosen = patches_of(Sparing(), lambda _, d=difficulty: d)
+        assert chosen == patches_of(Sparing(tolerance=7 / 3), lambda _, d=difficulty: d)
+    assert {*patches_of(Sparing(), lambda _: 1.0)} == {4, 8, 16}
+    assert {*patches_of(Sparing(), lambda _: 0.4)[1:]} == {16}
+
+
+@pytest.mark.parametrize(
+    ("budget", "cycle"),
+    # 64 cells: 16, 8 and 4 tokens, and a look at every tenth of 40 steps. Constant 16: 160, and
+    # 4 looks at 16 moved by half, 4 each: 176. Cycle 8-16: 240, and looks that are all at 8, 4
+    # each: 256. Cycle 4-8-16: 380, and looks at 4, 8, 16 and 4, which take 8, 4, 4 and 8: 404.
+    [(176, [16]), (255, [16]), (256, [8, 16]), (403, [8, 16]), (404, [4, 8, 16])],
+)
+def test_no_level_that_the_budget_does_not_pay_for(budget, cycle):
+    chosen = patches_of(Sparing(tolerance=1.0, budget=budget), lambda _: 9.0)
+    assert chosen[0] == cycle[0]
+    if budget in (176, 256, 404):  # nothing is left over for a finer level later
+        assert chosen == [cycle[step % len(cycle)] for step in range(40)]
+
+
+def test_what_easy_stretches_save_is_spent_on_hard_ones():
+    """300 tokens do not pay for the whole cycle of 40 steps, but for that of the last 20."""
+    rule = Sparing(tolerance=1.0, budget=300)
+    chosen = patches_of(rule, lambda step: 0.1 if step < 20 else 9.0)
+    assert {*chosen[:21]} == {8, 16}
+    assert {*chosen[1:21]} == {16}
+    assert chosen[21:] == [(4, 8, 16)[step % 3] for step in range(21, 40)]
+    assert 4 not in patches_of(rule, lambda _: 9.0)[:21]
+
+
+@pytest.mark.parametrize("budget", [192, 250, 300, 500, 2000])
+@pytest.mark.parametrize("shift", ["", "+shift"])
+def test_the_budget_is_kept(make_known, budget, shift):
+    """32, 16, 8 and 4 tokens, and looks at steps 0, 10, … of 40: the cheapest takes 176."""
+    model = make_known(burst=(15, 25), boost=4.0)
+    text = f"sparing:0.01:budget={budget}{shift}"
+    frames = ot.rollout(model, model.window(2), steps=40, schedule=text)
+    list(frames)
+    assert all(sum(made.tokens for made in record) <= budget for record in frames.records)
 
 
 @pytest.mark.parametrize("every", [3, 5, 10])
@@ -117,10 +163,10 @@ def test_each_sample_has_a_level_of_its_own_or_all_that_of_the_worst(make_known)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sparing", "there is no tolerance; expected a form such as sparing:0.02"),
         ("sparing:0", "tolerance is 0"),
         ("sparing:0.1:every=0", "every is 0"),
-        ("sparing:0.1:budget=3", "'budget=3' can't be read"),
+        ("sparing:0.1:budget=0", "budget is 0; expected a whole number, at least 1"),
+        ("sparing:0.1:4-8:8-16", "'8-16' can't be read; expected sparing:TOLERANCE"),
         ("sparing:x", "'x' can't be read; expected sparing:TOLERANCE"),
     ],
 )
@@ -137,15 +183,29 @@ def test_what_can_not_be_steered_is_refused(make_known):
         ot.rollout(model, model.window(), steps=1, schedule="sparing:0.1:4")
     with pytest.raises(ot.PatchError, match="was asked without a rollout"):
         Sparing()([])
+    with pytest.raises(ot.PatchError, match="no tolerance, and the model is not calibrated"):
+        ot.rollout(model, model.window(), steps=1, schedule="sparing")
+    with pytest.raises(
+        ot.PatchError, match=r"budget is 175 tokens; 40 steps at patch 16.*take 176"
+    ):
+        ot.rollout(model, model.window(), steps=40, schedule="sparing:0.1:budget=175")
 
 
 @pytest.mark.parametrize(
     "text",
-    ["sparing:0.02", "sparing:0.02:4-8+shift", "sparing:0.5:every=7:batch+shift:random:3"],
+    [
+        "sparing",
+        "sparing:0.02",
+        "sparing:0.02:4-8+shift",
+        "sparing:4x4-8x8",
+        "sparing:budget=4000+shift",
+        "sparing:0.5:every=7:batch+shift:random:3",
+        "sparing:1e-05:4-8:budget=900:every=5:batch",
+    ],
 )
 def test_the_string_form_reads_back(text):
     rule = ot.parse_rule(text)
     assert str(rule) == text
     assert ot.parse_rule(str(rule)) == rule
-    assert rule.on(TASK)([]).patch == 4 or text.endswith(":3")
-    assert isinstance(rule.on(TASK)([]), Choice)
+    if "4x4" not in text:
+        assert isinstance(rule.on(TASK)([]), Choice)

@@ -6,12 +6,17 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 import overtone as ot
 from overtone.errors import ConfigError
+from overtone.metrics import vrmse
+from overtone.models import calibration
+from overtone.rollout import Made, Task
 from overtone.solvers.datasets import build_system, generate
-from studies import assess, control
-from studies.page import assess_tables
+from studies import assess, candidates, control
+from studies.page import assess_pictures, assess_tables, assess_values
+from studies.page.blocks import PageError
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +37,23 @@ def measured(tmp_path_factory, make_model):
             patch.setattr(assess, "CONTEXT", 3)
             made = SimpleNamespace(data=SimpleNamespace(stride=1, coarsen=1))
             patch.setattr(assess, "recipe", lambda name, made=made: made)
+            patch.setattr(assess, "plan", planned)
             bench = assess.Bench(model, "ks", system, size, data, mixed, lambda _: None)
             found.append({"model": "ks", "seed": seed, **bench.measure(["8"])})
+    # Untrained models err alike, and tolerances of three digits may be the same: let them differ.
+    for rows in found[1]["control"].values():
+        for name, row in rows.items():
+            if name[-1] in "123" and row["rule"].startswith(control.KINDS):
+                row["rule"] = row["rule"].replace("+shift", "1+shift")
     return found
+
+
+def planned(candidate, data, **asked):
+    """In place of a search, which tests/assess are about: what the study asks for, and a plan."""
+    assert asked["split"] == "valid"
+    assert asked["tokens"] == 16 + 8 + 4 + 16  # of the cycle, over four steps
+    assert candidate.model.patches == (4, 8, 16)
+    return SimpleNamespace(schedule="warmup:4:16+shift", error=SimpleNamespace(value=0.1))
 
 
 def test_everything_is_measured(measured):
@@ -48,7 +67,13 @@ def test_everything_is_measured(measured):
         assert set(found["detection"]) == sets - {"test"}
         assert set(found["control"]) == {"test", "mixed"}
         rules = found["control"]["test"]
-        assert len([rule for rule in rules if rule.startswith("sparing")]) == len(control.SHARES)
+        own = [rule for rule in rules if rule.startswith("sparing")]
+        assert len(own) == len(control.SHARES) + 1
+        assert rules["sparing auto"]["rule"] == "sparing+shift"
+        assert rules["plan"]["tokens"] == 16 + 3 * 4
+        # Beyond what was calibrated is of the test split alone.
+        assert {len(kinds) for kinds in found["instrument"].values()} == {2, 4}
+        assert len(found["instrument"]["test"]) == 4
         assert rules["adaptive 1"]["rule"].startswith("adaptive:")
         assert "8" in rules
         for rule, row in rules.items():
@@ -56,10 +81,11 @@ def test_everything_is_measured(measured):
             assert row["worst"] >= row["error"]
         # 4, 8 and 16 tokens of 64 cells, over four steps.
         assert rules["4+shift"]["tokens"] == 4 * 16
-        assert found["example"]["mixed"]["rule"].startswith(control.KINDS)
+        assert found["example"]["mixed"]["rule"].startswith("adaptive")
         for row in rules.values():  # who knows all errors does at least as well as who doesn't
             if row["rule"].startswith(control.KINDS) and math.isfinite(row["open_loop"]):
                 assert row["perfect"] <= row["open_loop"] + 1e-9
+                assert row["constant"] >= row["open_loop"] - 1e-9
 
 
 def test_pages_and_the_picture_show_it(measured, tmp_path):
@@ -76,21 +102,30 @@ def test_pages_and_the_picture_show_it(measured, tmp_path):
         "assess-tried", (), tmp_path
     )
     table = assess_tables.render("assess-control", (), tmp_path)
-    assert "| shear-flow | test | sparing 1 (tolerance of each seed) |" in table
+    assert "| shear-flow | test | sparing 1 (each seed's own) |" in table
+    assess._save(tmp_path / "assess.json", "signals", "shear-flow-mini", {"disagreement": 0.5})
     for kind in {*assess_tables.KINDS} - {"assess-tried"}:
         text = assess_tables.render(kind, (), tmp_path)
-        assert "| shear-flow | test |" in text or kind == "assess-detection"
+        whole = ("assess-detection", "assess-signals")
+        assert "| shear-flow | test |" in text or kind in whole
         assert "nan" not in text
+        assert max(line.count(" | ") for line in text.splitlines()) < 10, kind
     with pytest.raises(ot.OvertoneError, match="has no system 'x'"):
         assess_tables.render("assess-control", ("x",), tmp_path)
-    figure = assess_tables.picture(tmp_path)
+    figure = assess_pictures.band(tmp_path)
     assert {line.get_gid() for line in figure.axes[0].lines} >= {"truth", "estimate"}
+    lines = {line.get_gid(): line for line in assess_pictures.curves(tmp_path).axes[0].lines}
+    found = [model["detection"]["noise 0.1"]["found"] for model in measured]
+    mean = [sum(pair) / 2 for pair in zip(*found, strict=True)]
+    assert list(lines["noise 0.1"].get_ydata()) == pytest.approx(mean, abs=1e-3)
 
 
 def test_seeds_are_averaged_and_their_range_is_shown(measured, tmp_path):
     """Controllers have a tolerance of their own in each seed, and one row."""
     assess._save(tmp_path / "assess.json", "systems", "shear-flow-mini", measured)
     table = assess_tables.render("assess-control", (), tmp_path)
+    assert "| test | plan: `warmup:4:16+shift` |" in table
+    assert table.endswith("Means of 2 seeds.")
     (row,) = [line for line in table.splitlines() if "| test | adaptive 2 " in line]
     errors = [model["control"]["test"]["adaptive 2"]["error"] for model in measured]
     shown = f"{sum(errors) / 2:.3f} ({min(errors):.3f} to {max(errors):.3f})"
@@ -113,6 +148,105 @@ def test_other_parameters_are_those_that_training_never_saw(measured, tmp_path, 
             bench = assess.Bench(model, "ks", system, size, mixed, mixed, lambda _: None)
             _, values = bench._read(mixed, "test", 0)
             assert bench._unseen(values) == rows
+
+
+def test_what_a_second_rollout_tells_is_what_a_rollout_would_tell(make_model, make_window):
+    """The study makes one rollout for both comparisons."""
+    model = make_model(patches=(4, 8))
+    window = make_window(model.domain, batch=2)
+    truth = torch.stack([*ot.rollout(model, window, steps=3, schedule=4)], dim=1)
+    bench = object.__new__(assess.Bench)
+    bench.model, bench.size, bench.cycle, bench.second = model, assess.QUICK, "4-8+shift", "8+shift"
+    errors, told, alike = bench._fly(window, truth)
+    for against, own in told.items():
+        frames = ot.rollout(model, window, steps=3, schedule="4-8+shift", estimate=against)
+        for step, frame in enumerate(frames):
+            torch.testing.assert_close(own[step].value, frames.estimate.value)
+            torch.testing.assert_close(own[step].map, frames.estimate.map)
+            error = vrmse(frame, truth[:, step], ndim=model.domain.ndim).mean(dim=1)
+            torch.testing.assert_close(errors[:, step], error.double())
+    assert set(alike) == {"patch", "8+shift"}
+
+
+def test_a_shortened_calibration_knows_fewer_steps():
+    band = calibration.Band((1.0, 2.0, 3.0), ((1.0,), (2.0,), (3.0,)),
+                                      {0.9: ((0.5, 0.6, 0.7), (2.0, 3.0, 4.0))}, 19)  # fmt: skip
+    whole = calibration.Calibration("", (8,), ("u",), {}, {("*", "patch"): band})
+    cut = assess.shortened(whole, 2).band("4", "patch")
+    assert cut.factor == (1.0, 2.0)
+    assert cut.fields == ((1.0,), (2.0,))
+    assert cut.bounds == {0.9: ((0.5, 0.6), (2.0, 3.0))}
+    assert cut.count == 19
+
+
+def made_row(tokens, error, **more):
+    return {
+        "rule": "sparing:1+shift" if more else "r",
+        "tokens": tokens,
+        "error": error,
+        "early": error,
+        "worst": error,
+        **more,
+    }
+
+
+def compared(tmp_path):
+    """Two systems, of which one has patch 4's error for half of its tokens by a controller."""
+    for name, best in (("a", 0.09), ("b", 0.2)):
+        rows = {"4+shift": made_row(100, 0.1), "16+shift": made_row(10, 0.3),
+                "sparing 1": made_row(50, best, open_loop=0.1, open_loop_worst=0.05)}  # fmt: skip
+        found = {"control": {"test": rows}, "instrument": {"test": {
+            "patch, within": {"ratio": best, "coverage": {"0.9": best}}}}}  # fmt: skip
+        assess._save(tmp_path / "assess.json", "systems", name, [found])
+
+
+def test_counts_and_ranges_for_sentences(tmp_path):
+    assert assess_values.render("assess-wins", ("sparing", "error"), tmp_path) == "not run yet"
+    compared(tmp_path)
+    assert assess_values.render("assess-wins", ("sparing", "error"), tmp_path) == "1 of 2"
+    assert assess_values.render("assess-wins", ("sparing", "worst"), tmp_path) == "0 of 2"
+    assert assess_values.render("assess-aims", ("any",), tmp_path) == "1 of 2"
+    assert assess_values.render("assess-aims", ("adaptive",), tmp_path) == "0 of 2"
+    told = assess_values.render("assess-range", ("test", "within", "0.9"), tmp_path)
+    assert told == "9 to 20 %"
+    told = assess_values.render("assess-range", ("test", "within", "ratio"), tmp_path)
+    assert told == "0.09 to 0.20"
+    for kind, names in (("assess-wins", ("sparing",)), ("assess-wins", ("sparing", "x")),
+                        ("assess-range", ("test", "beyond", "ratio"))):  # fmt: skip
+        with pytest.raises(PageError):
+            assess_values.render(kind, names, tmp_path)
+
+
+def test_who_has_the_finest_patch_s_error_and_what_it_takes(tmp_path):
+    compared(tmp_path)
+    first, second = assess_tables.render("assess-aim", (), tmp_path).splitlines()[2:]
+    assert [cell.strip() for cell in first.split("|")[5:9]] == [
+        "`sparing:1+shift`",
+        "−10 %",
+        "`sparing:1+shift`",
+        "50 %",
+    ]
+    assert [cell.strip() for cell in second.split("|")[5:9]] == [
+        "`sparing:1+shift`",
+        "+100 %",
+        "–",
+        "100 %",
+    ]
+
+
+def test_candidates_read_the_record_as_they_say():
+    """Errors double from patch to patch; the look is at the first step."""
+    domain = ot.Domain(64, 1.0, "periodic", ("u",))
+    task = Task(domain, 40, (4, 8, 16), {4: 1.0, 8: 2.0, 16: 4.0})
+    easy, hard = ([Made(ot.Choice(4), error, 1)] for error in (0.1, 9.0))
+    rule = candidates.Accumulated(tolerance=1.0, share=5.0).on(task)
+    assert rule(easy).patch == 16
+    assert rule(hard).patch == 16  # 9 · 4 is below 5 · 9
+    assert candidates.Accumulated(tolerance=1.0, share=0.1).on(task)(hard).patch == 8
+    assert candidates.Accumulated(share=0.1, finest=True, tolerance=1.0).on(task)(hard).patch == 4
+    contrary = candidates.Contrary(tolerance=1.0).on(task)
+    assert contrary(easy).patch == 8  # the second of the whole cycle
+    assert contrary(hard).patch == 16
 
 
 def test_an_unknown_system(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import overtone as ot
-from studies.control import KINDS, SHARES, Set, usual_rules
+from studies.control import KINDS, SHARES, Set, _example, usual_rules
 
 
 def test_tolerances_lie_between_what_all_patches_miss_and_what_none_does():
@@ -16,6 +16,7 @@ def test_tolerances_lie_between_what_all_patches_miss_and_what_none_does():
     for kind in KINDS:
         own = [ot.parse_rule(rules[f"{kind} {place}"]) for place in range(1, len(SHARES) + 1)]
         found = [rule.tolerance for rule in own]
+        assert rules["sparing auto"] == "sparing+shift"
         expected = [0.007 * (0.08 / 0.007) ** share for share in SHARES]
         assert found == pytest.approx(expected, rel=0.01)
         assert all(rule.shift is True for rule in own)
@@ -29,3 +30,14 @@ def test_some_of_a_set():
     assert torch.equal(part.window.fields, fields[[4, 1]])
     assert torch.equal(part.truth, truth[[4, 1]])
     assert [len(truth) for _, truth in part.batches(1)] == [1, 1]
+    assert part.until(2).truth.shape == (2, 2, 1, 4)
+
+
+def test_the_example_is_one_whose_band_holds_and_then_one_of_many_changes():
+    errors = torch.tensor([[1.0, 1.0, 9.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    low, high = torch.full((3,), 0.5), torch.full((3,), 2.0)
+    told = [SimpleNamespace(bounds={0.9: (low, high)}, value=low) for _ in range(3)]
+    drawn = _example("r", errors, told, [[4, 8, 4], [4, 8, 8], [4, 4, 4]])
+    assert drawn["patches"] == [4, 8, 8]
+    assert drawn["inside"]
+    assert drawn["held"] == pytest.approx(2 / 3)

@@ -40,6 +40,21 @@ def test_only_matrices_decay():
     assert decays[id(model[0].bias)] == decays[id(model[1].weight)] == 0.0
 
 
+def test_muon_turns_matrices_and_kernels_and_keeps_one_moment_of_them():
+    model = nn.Sequential(nn.Conv2d(2, 3, 4), nn.Linear(3, 3, bias=False), nn.LayerNorm(3))
+    config = OptimizerConfig(kind="muon", weight_decay=0.5)
+    turned, *_ = make_optimizer(model, config).param_groups
+    assert [id(p) for p in turned["params"]] == [id(model[0].weight), id(model[1].weight)]
+    assert turned["weight_decay"] == 0.5
+    twice = {name for name in state_forms(model, config) if name.startswith("exp_avg_sq.")}
+    assert twice == {f"exp_avg_sq.{name}" for name in ("0.bias", "2.weight", "2.bias")}
+
+
+def test_complex_weights_keep_adamw():
+    model = nn.Linear(4, 4, bias=False, dtype=torch.complex64)
+    assert isinstance(make_optimizer(model, OptimizerConfig(kind="muon")), torch.optim.AdamW)
+
+
 @pytest.mark.parametrize(
     ("kind", "plain"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)]
 )

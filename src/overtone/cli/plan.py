@@ -62,45 +62,41 @@ def plan(
     schedule reaches the error, the best one is written, and the exit code is 3.
     """
     from overtone.assess.plan import plan as search
-    from overtone.report.figures.plan import plan_figure
-    from overtone.report.style import save_as
 
-    picture = out.with_suffix(".png")
-    for path in (out, picture):
-        require_writable_file(path)
     _require_free(out)
     (candidate,), reading = load_models(
         (model,), data, split=split, stride=stride, coarsen=coarsen, allow_untrained=False
     )
     reading |= {"start": start, "trajectories": trajectories}
-    asked = {"tokens": tokens, "flops": flops, "seconds": seconds, "error": error}
-    told = {**asked, **reading, "steps": steps, "starts": starts, "seed": seed, "out": typed(out)}
+    asked = {"tokens": tokens, "flops": flops, "seconds": seconds, "error": error, **reading}
+    asked |= {"steps": steps, "starts": starts, "seed": seed, "out": typed(out)}
+    command = _command(model, data, asked)
     console = Terminal()
     with one_bar("reading", console) as tick:
         found = search(
-            candidate,
-            data,
-            steps=steps,
-            starts=starts,
-            seed=seed,
-            device=device,
-            command=_command(model, data, told),
-            progress=tick,
-            tokens=tokens,
-            flops=flops,
-            seconds=seconds,
-            error=error,
-            **reading,
-        )
-    found.save(out)
+            candidate, data, steps=steps, starts=starts, seed=seed, device=device,
+            tokens=tokens, flops=flops, seconds=seconds, error=error,
+            command=command, progress=tick, **reading,
+        )  # fmt: skip
+    picture = _write(found, out)
     _tell(found, console)
-    save_as(plan_figure(found), picture)
     following = shlex.join(
         ["overtone", "evaluate", model, data, "--schedule", f"plan:{out}", "--steps", str(steps)]
     )
     console.print(f"wrote {out} and {picture}; next: {following}", soft_wrap=True)
     if not found.fits:
         raise typer.Exit(PARTIAL)
+
+
+def _write(found: Plan, out: Path) -> Path:
+    """The plan's file, and its picture beside it."""
+    from overtone.report.figures.plan import plan_figure
+    from overtone.report.style import save_as
+
+    found.save(out)
+    picture = out.with_suffix(".png")
+    save_as(plan_figure(found), picture)
+    return picture
 
 
 def _tell(found: Plan, console: Terminal) -> None:
@@ -112,9 +108,11 @@ def _tell(found: Plan, console: Terminal) -> None:
 
 
 def _require_free(out: Path) -> None:
-    """Refuse to replace a file that is no plan."""
+    """Refuse to replace a file that is no plan, and places where none can be written."""
     from overtone.assess.plan_file import Plan
 
+    for path in (out, out.with_suffix(".png")):
+        require_writable_file(path)
     if not out.exists():
         return
     try:

@@ -75,16 +75,11 @@ class Adaptive(Controller):
         if self.patches is not None:
             _set(self, patches=tuple(dict.fromkeys(Cycle(*entries(self.patches)).patches)))
             require_several(self.patches or ())
-        for name, most in (("tolerance", math.inf), ("safety", 1.0), ("coarsen", 1.0)):
-            value = getattr(self, name)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not 0 < value <= most or math.isinf(value):
-                limit = "above 0" if math.isinf(most) else "above 0, at most 1"
-                raise PatchError(f"{name} is {value!r}; expected a number {limit}")
-        for name in ("budget", "patience"):
-            value = getattr(self, name)
-            if not (name == "budget" and value is None) and not (is_int(value) and value >= 1):
-                raise PatchError(f"{name} is {value!r}; expected a whole number, at least 1")
+        require_positive("tolerance", self.tolerance)
+        require_positive("safety", self.safety, most=1.0)
+        require_positive("coarsen", self.coarsen, most=1.0)
+        require_whole("budget", self.budget, none=True)
+        require_whole("patience", self.patience)
 
     def __str__(self) -> str:
         """Its string form; settings that have none are left out."""
@@ -194,12 +189,8 @@ class Adaptive(Controller):
     def _cost(self, patch: Patch) -> int:
         """Tokens of a step and of its comparison, with the grid where it has the most."""
         task, patches = self._ready()
-        ndim = task.domain.ndim
-        probe = next_coarser(Choice(patch), patches, ndim).patch
-        return sum(
-            task.tokens(p, [size // 2 for size in per_axis(p, ndim, "patch")])
-            for p in (patch, probe)
-        )
+        probe = next_coarser(Choice(patch), patches, task.domain.ndim).patch
+        return most_tokens(task, patch) + most_tokens(task, probe)
 
     def _level(self, made: Made) -> int:
         """Place of a step's patch, 0 for the finest."""
@@ -219,6 +210,11 @@ def usual_error(task: Task, patch: Patch) -> float:
         return task.errors[patch]
     size = math.prod(per_axis(patch, task.domain.ndim, "patch"))
     return size ** (ORDER / task.domain.ndim)
+
+
+def most_tokens(task: Task, patch: Patch) -> int:
+    """Tokens of a frame with the patch grid where it has the most: off the walls' corners."""
+    return task.tokens(patch, [size // 2 for size in per_axis(patch, task.domain.ndim, "patch")])
 
 
 def moved(shift: bool | Shifted, patch: Patch, record: Record, ndim: int) -> tuple[int, ...]:
@@ -256,40 +252,43 @@ def read_adaptive(body: str, shift: str) -> Adaptive:
         body: up to the shift.
         shift: from `+shift` on; empty for none.
     """
-    return Adaptive(**read_words(body, shift, "budget", "adaptive:0.02"))
+    return Adaptive(**read_words(body, shift, ("budget",), needed="adaptive:0.02"))
 
 
-def read_words(body: str, shift: str, number: str, example: str) -> dict[str, Any]:
-    """Settings of a controller from `NAME:TOLERANCE[:PATCHES][:NUMBER=…][:batch]`.
+def read_words(
+    body: str, shift: str, numbers: tuple[str, ...], *, needed: str = ""
+) -> dict[str, Any]:
+    """Settings of a controller from `NAME[:TOLERANCE][:PATCHES][:NUMBER=…][:batch]`.
 
     Args:
         body: up to the shift.
         shift: from `+shift` on; empty for none.
-        number: name of the one whole number that may be given.
-        example: of the form, for errors.
+        numbers: names of the whole numbers that may be given.
+        needed: an example, for the error, where there must be a tolerance; empty where not.
     """
     own, *words = body.split(":")
     given: dict[str, Any] = {}
     for place, word in enumerate(words):
-        name, _, value = word.partition("=")
+        name, equals, value = word.partition("=")
         try:
-            if place == 0:
-                given["tolerance"] = float(word)
-            elif word == "batch":
+            if word == "batch":
                 given["per_sample"] = False
-            elif name == number:
-                given[number] = int(value)
-            elif place == 1:
+            elif equals and name in numbers:
+                given[name] = int(value)
+            elif place == 0 and _is_number(word):
+                given["tolerance"] = float(word)
+            elif "patches" not in given:
                 given["patches"] = read_patches(word)
             else:
                 raise ValueError(word)
         except ValueError:
+            known = ", ".join(f"{number}=NUMBER" for number in numbers)
             raise PatchError(
                 f"'{word}' can't be read; expected {own}:TOLERANCE, then patches such as "
-                f"4-8-16, {number}=NUMBER or batch, with : between them"
+                f"4-8-16, {known} or batch, with : between them"
             ) from None
-    if "tolerance" not in given:
-        raise PatchError(f"there is no tolerance; expected a form such as {example}")
+    if needed and "tolerance" not in given:
+        raise PatchError(f"there is no tolerance; expected a form such as {needed}")
     if shift:
         if shift.partition(":")[0].strip() != "+shift":
             raise PatchError(
@@ -301,6 +300,14 @@ def read_words(body: str, shift: str, number: str, example: str) -> dict[str, An
     return given
 
 
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
 def require_several(patches: tuple[Patch, ...]) -> None:
     """Refuse fewer than two patches."""
     if len(patches) < 2:
@@ -309,6 +316,31 @@ def require_several(patches: tuple[Patch, ...]) -> None:
             f"patches are {known}; a controller needs two or more to choose from. Use a model of "
             "several patches, or a schedule"
         )
+
+
+def require_positive(
+    name: str, value: object, *, most: float = math.inf, none: bool = False
+) -> None:
+    """Refuse a setting that is no positive number.
+
+    Args:
+        name, value: of the setting.
+        most: the largest that it may be.
+        none: whether it may be None.
+    """
+    if none and value is None:
+        return
+    limit = "above 0" if math.isinf(most) else "above 0, at most 1"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise PatchError(f"{name} is {value!r}; expected a number {limit}")
+    if not 0 < value <= most or math.isinf(value):
+        raise PatchError(f"{name} is {value!r}; expected a number {limit}")
+
+
+def require_whole(name: str, value: object, *, none: bool = False) -> None:
+    """Refuse a setting that is no positive whole number; None may be one."""
+    if not (none and value is None) and not (is_int(value) and value >= 1):
+        raise PatchError(f"{name} is {value!r}; expected a whole number, at least 1")
 
 
 def _set(controller: Adaptive, /, **values: object) -> None:

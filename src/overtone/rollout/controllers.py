@@ -12,7 +12,9 @@ rollout that is resumed with its record goes on as it would have. A *rule* is ei
 | `Adaptive(tolerance=0.02, budget=4000)`         | `adaptive:0.02:budget=4000`         |
 | `Adaptive(tolerance=0.02, per_sample=False)`    | `adaptive:0.02:batch`               |
 | `Adaptive(tolerance=0.02, shift=True)`          | `adaptive:0.02+shift`               |
+| `Sparing()`                                     | `sparing`                           |
 | `Sparing(tolerance=0.02, every=5)`              | `sparing:0.02:every=5`              |
+| `Sparing(budget=4000)`                          | `sparing:budget=4000`               |
 """
 
 from __future__ import annotations

@@ -1,8 +1,15 @@
 """Plans beside the schedules whose tokens they had."""
 
+from types import SimpleNamespace
+
+import pytest
+
 from overtone.report.summary import interval
+from studies.page.blocks import Block, PageError
+from studies.page.markdown import change
 from studies.page.plan_tables import plans
 from studies.page.sources import Source
+from studies.page.values import render_value
 
 
 def planned(make_comparison, schedule="16+shift", tokens=None):
@@ -30,3 +37,21 @@ def test_what_costs_more_is_left_out_and_there_may_be_no_plan(make_comparison, c
     assert {row[1] for row in rows} <= {"plan: `16+shift`", "`16`"}
     bare = cells(plans([Source("some", make_comparison())], {}))[1:]
     assert not any(row[1].startswith("plan") for row in bare)
+
+
+def test_a_plan_against_a_schedule_in_a_sentence(make_comparison):
+    source = planned(make_comparison, schedule="16")
+    library = SimpleNamespace(source=lambda name: source if name == "some" else None)
+
+    def rendered(*names):
+        return render_value(Block("value", "plan-change", names, {}, 1, 0, 0), library)
+
+    runs = {run.schedule: run.vrmse_all.value for run in source.results.models[0].runs}
+    assert rendered("some", "4-8-16", "vrmse_all") == change(runs["16"], runs["4-8-16"])
+    assert rendered("some", "16", "vrmse_all") == "0.0 %"
+    assert rendered("other", "16", "vrmse_all") == "not run yet"
+    with pytest.raises(PageError, match="expected 'value: plan-change COMPARISON"):
+        rendered("some", "16")
+    library.source = lambda _: Source("some", make_comparison())
+    with pytest.raises(PageError, match="'some' has no plan"):
+        rendered("some", "16", "vrmse_all")

@@ -6,7 +6,7 @@ import pytest
 
 from studies.archive import Archive, thinned
 from studies.catalogue import STUDIES
-from studies.page import assess_tables, file_tables
+from studies.page import assess_tables, assess_values, file_tables
 from studies.page.blocks import PageError, find_blocks
 from studies.page.render import TABLES, render_page, update_page
 from studies.page.values import NAMES, OF_ONE, OF_TWO, PLACED
@@ -38,7 +38,7 @@ def test_the_page_of_results_fits_the_studies(tmp_path, make_planned, make_plans
         Archive(kept, plans=make_plans(study, kept)).save(tmp_path / f"{study.name}.json")
     page = render_page("\n".join(path.read_text() for path in PAGES), tmp_path)
     # Estimates and costs are no studies with comparisons: their commands write files of their own.
-    others = {*assess_tables.KINDS, *file_tables.KINDS}
+    others = {*assess_tables.KINDS, *assess_values.KINDS, *file_tables.KINDS}
     assert [b for b in page.waiting if b.kind not in others] == []
     for line in page.text.splitlines():
         assert line.count(" | ") < MAX_COLUMNS, line
