@@ -214,6 +214,7 @@ def _load(path: str) -> np.ndarray:
     except (ValueError, EOFError) as error:
         raise OvertoneError(f"'{path}' holds no array of numbers; expected a .npy file") from error
     if not isinstance(found, np.ndarray):
+        found.close()
         raise OvertoneError(f"'{path}' holds several arrays; expected a .npy file with one")
     return found
 
