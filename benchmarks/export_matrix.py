@@ -4,13 +4,13 @@ Every kind of spatial mixing on every kind of boundary in one, two and three dim
 tokenizer and both ways of time in turn; then the baselines and CViT. The models are small and
 untrained, with outputs ten times as large as usual, so that ten steps lead somewhere. Each program
 is written, loaded again and rolled out beside its model, from one sample and from three, with
-another shift at every step; as `pt2` also with the grid at rest (`pt2_at_rest`). Run it with
+another shift at every step. Run it with
 
     python benchmarks/export_matrix.py [NAME ...] [--out results/export_matrix.json]
 
 Names, or beginnings of names such as `vit-2d`, choose some. What earlier runs measured, format
-by format, is kept, and taken anew if it is asked for by name. `docs/reference/export.md` has the
-table.
+by format, is kept, and taken anew if it is asked for by name. The table of
+`docs/reference/export.md` is written with them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -38,6 +38,8 @@ from overtone.models.base import Model
 from overtone.models.cvit import build_cvit
 from overtone.version import machine
 
+PAGE = Path(__file__).parents[1] / "docs/reference/export.md"
+HEADING = "| model | axes | sides | tokenizer | time | onnx | pt2 |"
 STEPS = 10
 PATCH = 4
 CONTEXT = 3
@@ -137,24 +139,18 @@ def measure(case: Case, formats: Sequence[str]) -> dict[str, float | str]:
                 with quiet():
                     program = trace(model, model.domain, patch, exact=FORMATS[kind].exact)
                     FORMATS[kind].write(program, path)
-                    found |= _differences(model, path, kind, patch)
+                    found[kind] = _difference(model, path, kind, patch)
             except Exception as error:
                 found[kind] = _reason(error)
     return found
 
 
-def _differences(model: Model, path: Path, kind: str, patch: Any) -> dict[str, float]:
-    """The format's, and, where nothing but shifts can change its numbers, without them."""
+def _difference(model: Model, path: Path, kind: str, patch: Any) -> float:
+    """Of a written program from its model."""
     moved = moved_axes(model, model.domain)
     program = Program(FORMATS[kind].load(path), model.context, moved)
     windows = [waves(model.domain, model.context, samples=batch, seed=batch) for batch in BATCHES]
-
-    def largest(shifts: bool) -> float:
-        how: dict[str, Any] = {"patch": patch, "steps": STEPS, "shifts": shifts}
-        return max(difference(model, program, window, **how) for window in windows)
-
-    at_rest = {f"{kind}_at_rest": largest(False)} if FORMATS[kind].exact else {}
-    return {kind: largest(True)} | at_rest
+    return max(difference(model, program, window, patch=patch, steps=STEPS) for window in windows)
 
 
 def _reason(error: BaseException) -> str:
@@ -162,6 +158,25 @@ def _reason(error: BaseException) -> str:
         error = error.__cause__
     text = next((line for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {text[:200]}"
+
+
+def table(cases: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The measured cases as lines of the page."""
+    lines = [HEADING, "|---" * HEADING.count(" | ") + "|---|"]
+    for case in cases:
+        known = [str(case[part]) for part in ("model", "axes", "sides", "tokenizer", "time")]
+        found = [
+            "refused" if isinstance(x, str) else f"{x:.0e}" for x in (case["onnx"], case["pt2"])
+        ]
+        lines.append(f"| {' | '.join([*known, *found])} |")
+    return lines
+
+
+def written(page: str, lines: Sequence[str]) -> str:
+    """A page with other lines in the place of its table."""
+    before, _, rest = page.partition(HEADING)
+    after = rest.partition("\n\n")[2]
+    return before + "\n".join(lines) + "\n\n" + after
 
 
 def chosen(names: Sequence[str]) -> list[Case]:
@@ -179,8 +194,10 @@ def main() -> None:
     if given.out.is_file():
         rows = {row["name"]: row for row in json.loads(given.out.read_text())["cases"]}
     formats = given.formats.split(",")
+    order = [*rows.values()]
     for case in chosen(given.names):
-        known = rows.get(case.name, {})
+        known = {key: rows.get(case.name, {}).get(key) for key in FORMATS}
+        known = {key: value for key, value in known.items() if value is not None}
         if {*formats} <= {*known} and not given.names:
             continue
         began = time.process_time()
@@ -194,6 +211,8 @@ def main() -> None:
         content = {"steps": STEPS, "cases": order, "machine": machine()}
         with replacing(given.out) as scratch:
             scratch.write_text(json.dumps(content, indent=1) + "\n")
+    if all({"onnx", "pt2"} <= {*row} for row in order):
+        PAGE.write_text(written(PAGE.read_text(), table(order)))
 
 
 if __name__ == "__main__":

@@ -129,6 +129,9 @@ def test_notebooks_on_the_site_are_those_of_the_examples():
         page = notebooks.PAGES / f"{path.stem}.md"
         code = [cell.text for cell in notebooks.cells(path) if cell.kind == "code"]
         assert notebooks.code_of(page) == code, f"{path.name} has changed: make notebooks"
+        # A page that was written before pages had marks has none.
+        ran, here = notebooks.models_of(page), notebooks.models(path)
+        assert not ran or ran == here, "a model is new: make notebooks"
         for picture in re.findall(r"\]\(([^)]+\.png)\)", page.read_text()):
             assert (page.parent / picture).read_bytes().startswith(b"\x89PNG")
 

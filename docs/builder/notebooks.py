@@ -4,13 +4,15 @@
 
 runs `examples/NAME.py` cell by cell, as a notebook would, and writes `docs/notebooks/NAME.md` with
 what each cell printed and drew. The pages are kept, so that the site builds in a minute; a test
-compares their code with the scripts. To run a cell needs no more than Python.
+compares their code with the scripts, and the packaged models that they were run with with those
+that are here. To run a cell needs no more than Python.
 """
 
 import argparse
 import ast
 import contextlib
 import io
+import json
 import os
 import re
 import tempfile
@@ -22,6 +24,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 PAGES = ROOT / "docs" / "notebooks"
+WEIGHTS = ROOT / "src" / "overtone" / "weights"
+_MODEL = re.compile(r"^<!-- run with (\S+), sha256 (\w+) -->$", re.M)
 _FENCE = re.compile(r"^```python\n(.*?)^```", re.S | re.M)
 
 
@@ -122,6 +126,18 @@ def render(name: str, ran: Iterator[tuple[Cell, Output]]) -> tuple[str, dict[str
     return "\n\n".join(parts) + "\n", pictures
 
 
+def models(path: Path) -> dict[str, str]:
+    """The packaged models that a script names, and the digests of their weights."""
+    text = path.read_text()
+    named = [folder for folder in sorted(WEIGHTS.iterdir()) if f'"{folder.name}"' in text]
+    return {f.name: json.loads((f / "config.json").read_text())["sha256"] for f in named}
+
+
+def models_of(page: Path) -> dict[str, str]:
+    """Those that a page was run with."""
+    return dict(_MODEL.findall(page.read_text()))
+
+
 def code_of(page: Path) -> list[str]:
     """The code cells of a page."""
     return [block.strip("\n") for block in _FENCE.findall(page.read_text())]
@@ -136,8 +152,10 @@ def _plain(text: str) -> str:
 
 def write(path: Path, out: Path = PAGES) -> Path:
     """Run a notebook in a folder of its own and write its page."""
+    marks = [f"<!-- run with {name}, sha256 {digest} -->" for name, digest in models(path).items()]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         text, pictures = render(path.stem, run(path))
+    text += "".join(f"\n{mark}\n" for mark in marks)
     out.mkdir(exist_ok=True)
     for old in out.glob(f"{path.stem}-*.png"):
         old.unlink()

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from torch import Tensor
 
 from overtone.domain import Domain, per_axis
 from overtone.errors import PatchError
@@ -31,12 +33,15 @@ class PatchGrid:
         patch: cells of a token along each axis.
         start: first cell of the first token along each axis.
         shape: number of tokens along each axis.
+        moved: cells by which a program moves it further along axes that wrap, `(axes,)` int64; only
+            a call knows them (`ops.padding.follow`).
     """
 
     domain: Domain
     patch: tuple[int, ...]
     start: tuple[int, ...]
     shape: tuple[int, ...]
+    moved: Tensor | None = None
 
     @classmethod
     def lay(
@@ -65,6 +70,11 @@ class PatchGrid:
     def num_tokens(self) -> int:
         """Tokens of one frame."""
         return math.prod(self.shape)
+
+    def at_rest(self) -> PatchGrid:
+        """The grid without its shift along axes that wrap."""
+        pairs = zip(self.start, self.domain.periodic, strict=True)
+        return replace(self, start=tuple(0 if wraps else start for start, wraps in pairs))
 
     def centres(self, axis: int) -> list[float]:
         """Where the tokens' centres lie along an axis, as fractions of its extent."""

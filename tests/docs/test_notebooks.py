@@ -2,7 +2,7 @@
 
 import pytest
 
-from docs.builder.notebooks import cells, code_of, render, run, write
+from docs.builder.notebooks import cells, code_of, models, models_of, render, run, write
 
 SCRIPT = """# %% [markdown]
 # # Title
@@ -66,6 +66,19 @@ def test_the_page(script, tmp_path):
     assert "](a-1.png)" in page.read_text()
     assert {path.name for path in out.iterdir()} == {"a.md", "a-1.png"}
     assert (out / "a-1.png").read_bytes() == b"\x89PNG of 2"
+
+
+def test_a_page_says_which_packaged_models_it_was_run_with(script, tmp_path, monkeypatch):
+    folder = tmp_path / "weights" / "small"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"sha256": "ab12"}')
+    (tmp_path / "weights" / "other").mkdir()
+    monkeypatch.setattr("docs.builder.notebooks.WEIGHTS", folder.parent)
+    assert models_of(write(script, tmp_path)) == models(script) == {}
+    script.write_text(SCRIPT + '\nprint("small")\n')
+    assert models_of(write(script, tmp_path)) == models(script) == {"small": "ab12"}
+    (folder / "config.json").write_text('{"sha256": "cd34"}')
+    assert models_of(tmp_path / "a.md") != models(script)
 
 
 def test_colours_and_lines_that_were_written_over_are_left_out(script):

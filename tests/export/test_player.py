@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import overtone as ot
+from overtone.export import player as module
 from overtone.export.player import Player
 from overtone.export.program import waves
 
@@ -111,6 +112,52 @@ def test_the_file_in_the_folder_runs_without_torch(small_model, exported, window
     assert wrong.returncode == 2
     assert b"no ONNX program for patch 5" in wrong.stderr
     assert b"Traceback" not in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["missing.npy"], "missing.npy"),
+        (["text.npy"], "'text.npy' holds no array of numbers; expected a .npy file"),
+        (["several.npz"], "several arrays"),
+        (["window.npy", "--steps", "0"], "--steps is 0; expected 1 or more"),
+        (["window.npy", "--schedule", "zigzag"], "zigzag"),
+        (["window.npy", "--out", "no/folder/frames.npy"], "no/folder/frames.npy"),
+    ],
+)
+def test_mistakes_of_the_command_are_one_message(
+    player, window, tmp_path, monkeypatch, capsys, words, said
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "Player", lambda: player)
+    np.save("window.npy", window.fields.numpy())
+    (tmp_path / "text.npy").write_text("1 2 3")
+    np.savez("several.npz", a=np.zeros(3))
+    with pytest.raises(SystemExit) as ended:
+        module.main(words)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_frames_are_written_where_they_were_asked_for(player, window, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "Player", lambda: player)
+    np.save("window.npy", window.fields.numpy())
+    module.main(["window.npy", "--steps", "2", "--out", "frames.bin"])
+    assert np.load("frames.bin").shape == (2, 2, 2, 16, 22)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["frames.bin", "window.npy"]
+
+
+def test_what_the_folder_lacks_is_said(exported, tmp_path, window, monkeypatch):
+    with pytest.raises(ot.OvertoneError, match="expected a folder that overtone export wrote"):
+        Player(tmp_path)
+    folder = shutil.copytree(exported, tmp_path / "copy")
+    (folder / "patch-8.onnx").unlink()
+    with pytest.raises(ot.OvertoneError, match=r"patch-8\.onnx' is not there"):
+        Player(folder).step(window.fields.numpy(), 8)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ot.OvertoneError, match="pip install onnxruntime"):
+        Player(folder).step(window.fields.numpy(), 4)
 
 
 def test_a_blow_up_is_said(player, window):

@@ -49,7 +49,6 @@ def test_a_shift_that_is_ignored_is_seen(case):
     program.call = lambda fields, shift: call(fields, 0 * shift)
     assert difference(model, program, window, patch=8, steps=1) == 0
     assert difference(model, program, window, patch=8) > 1e-5
-    assert difference(model, program, window, patch=8, shifts=False) == 0
 
 
 def test_nan_is_infinitely_far(case):

@@ -53,10 +53,10 @@ class Assessment:
     def __repr__(self) -> str:
         """The first and the last step, mean over samples, in two lines."""
         steps = self.value.shape[1]
-        ends = self.value.nanmean(dim=0)[[0, -1]].tolist()
+        means = self.value.nanmean(dim=0)
         kind = "VRMSE" if self.calibrated else "disagreement (not calibrated)"
         text = f"Assessment of {self.schedule} against {self.against}: estimated {kind} "
-        text += f"{ends[0]:.3g} at step 1, {ends[1]:.3g} at step {steps}"
+        text += f"{means[0]:.3g} at step 1, {means[-1]:.3g} at step {steps}"
         if LEVEL in self.bounds:
             low, high = (bound[:, -1].nanmean().item() for bound in self.bounds[LEVEL])
             text += f" ({low:.3g} to {high:.3g}, {100 * LEVEL:.0f} %)"
@@ -92,7 +92,7 @@ def assess(
     """
     if steps < 1:
         raise OvertoneError(f"steps is {steps}; expected at least 1")
-    if against is False or against is None:
+    if not against:
         raise OvertoneError("against is not given; expected 'patch', 'shift' or a schedule")
     frames = rollout(
         model,
@@ -103,7 +103,8 @@ def assess(
         on_blow_up="drop",
         allow_untrained=allow_untrained,
     )
-    estimates, last = [], None
+    estimates: list[ErrorEstimate] = []
+    last = None
     for frame in frames:
         if frames.estimate is None or frames.estimate.step < frames.step:
             break  # all samples are lost

@@ -171,7 +171,7 @@ class _Found:
 
     def record(self, *, price: Price, seed: int, **about: Any) -> Plan:
         """All of it as plain data."""
-        means = self.errors.mean(dim=1).tolist()
+        means = [float(mean) for mean in self.errors.mean(dim=1)]
         points = [(t.cost.price(price), m) for t, m in zip(self.trials, means, strict=True)]
         front = pareto(points)
         order = sorted(range(len(self.trials)), key=lambda i: points[i])
@@ -311,7 +311,7 @@ class _Work:
     def _shares(self) -> list[float]:
         """Parts of the steps that the budget pays for at a finer patch, for each two patches."""
         steps = [self.costs.step(Constant(patch)(0)) for patch in self.patches]
-        found = []
+        found: list[float] = []
         for i, fine in enumerate(steps):
             for coarse in steps[i + 1 :]:
                 parts = [
@@ -374,13 +374,10 @@ class _Work:
             )
             chosen = min(able, key=price)
             return _Found(trials, errors, chosen, errors[chosen], fits, self._notes(rows, seen))
-        told = {
-            "schedules": [trial.schedule for trial in trials],
-            "searched": [trial.searched for trial in trials],
-            "unseen": unseen,
-        }
-        chosen = choose(errors, **told)
-        expected = left_out(errors, **told)
+        schedules = [trial.schedule for trial in trials]
+        searched = [trial.searched for trial in trials]
+        chosen = choose(errors, schedules=schedules, searched=searched, unseen=unseen)
+        expected = left_out(errors, schedules=schedules, searched=searched, unseen=unseen)
         if not bool(errors[chosen].isfinite().all()):
             raise OvertoneError(
                 f"every schedule that was tried blows up within {self.bench.steps} steps on the "
@@ -395,8 +392,8 @@ class _Work:
             return []
         num = errors.shape[1]
         spread = errors.std(dim=1) / num**0.5 if num > 1 else torch.zeros(len(errors))
-        good = (errors.mean(dim=1) + spread <= self.target).tolist()
-        return [i for i, own in enumerate(good) if own]
+        good = errors.mean(dim=1) + spread <= self.target
+        return [i for i, own in enumerate(good) if bool(own)]
 
     def _about(self, trials: Sequence[Trial], errors: Tensor, chosen: int) -> list[str]:
         """Why not the schedule of the lowest error, if another was chosen."""
@@ -418,7 +415,7 @@ class _Work:
         ]
 
     def _notes(self, rows: Sequence[int], seen: Sequence[int]) -> list[str]:
-        notes = []
+        notes: list[str] = []
         if len(self.patches) == 1:
             notes.append(f"the model knows one patch, {self.patches[0]}: only shifts differ")
         elif not seen:

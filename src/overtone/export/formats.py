@@ -136,7 +136,7 @@ FORMATS = {
     "onnx": Format(
         ".onnx", _write_onnx, _load_onnx, 1e-4, needs=("onnx", "onnxscript", "onnxruntime")
     ),
-    "pt2": Format(".pt2", _write_pt2, _load_pt2, 1e-5, exact=True),
+    "pt2": Format(".pt2", _write_pt2, _load_pt2, 1e-6, exact=True),
     "aoti": Format(".aoti.pt2", _write_aoti, _load_aoti, 1e-4),
 }
 

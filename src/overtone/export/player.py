@@ -50,7 +50,7 @@ class Player:
         providers: Sequence[str] = ("CPUExecutionProvider",),
     ):
         self.folder = Path(folder)
-        self.manifest: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text())
+        self.manifest: dict[str, Any] = _manifest(self.folder)
         self.context: int = self.manifest["context"]
         self.shape: tuple[int, ...] = tuple(self.manifest["domain"]["shape"])
         self._programs = {
@@ -96,6 +96,8 @@ class Player:
             schedule: patch and shift of each step, e.g. `"4-8-16+shift"`, or one patch.
             hold: leave the grid where it is along axes without shifts, instead of refusing to.
         """
+        if steps < 0:
+            raise OvertoneError(f"steps is {steps}; expected 0 or more")
         window, chosen = self._window(window), parse_schedule(schedule)
         for step in range(steps):
             choice = chosen(step)
@@ -154,18 +156,33 @@ class Player:
     def _session(self, sizes: tuple[int, ...]) -> Any:
         """The program of a patch, loaded when it is needed first."""
         if sizes not in self._sessions:
-            import onnxruntime
-
             name = self._programs[sizes]["file"]
             path = self.folder / name
+            if not path.is_file():
+                raise OvertoneError(f"'{path}' is not there; copy the whole folder")
             if hashlib.sha256(path.read_bytes()).hexdigest() != self.manifest["files"][name]:
                 raise OvertoneError(f"'{path}' is not the file that was exported; export it again")
+            try:
+                import onnxruntime
+            except ImportError as error:
+                raise OvertoneError("ONNX Runtime is missing: pip install onnxruntime") from error
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = self._threads
             self._sessions[sizes] = onnxruntime.InferenceSession(
                 str(path), options, providers=self._providers
             )
         return self._sessions[sizes]
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / "manifest.json"
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise OvertoneError(
+            f"'{path}' can't be read ({error}); expected a folder that overtone export wrote"
+        ) from error
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -177,15 +194,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--hold", action="store_true", help="no shifts where there can't be any")
     parser.add_argument("--out", default="frames.npy", help=".npy file for (B, steps, C, *space)")
     given = parser.parse_args(arguments)
-    player = Player()
-    window = np.load(given.window, allow_pickle=False)
-    schedule = given.schedule or _written(player.patches[0])
     try:
+        if given.steps < 1:
+            raise OvertoneError(f"--steps is {given.steps}; expected 1 or more")
+        player, window = Player(), _load(given.window)
+        schedule = given.schedule or _written(player.patches[0])
         frames = player.rollout(window, steps=given.steps, schedule=schedule, hold=given.hold)
-        np.save(given.out, np.stack(list(frames), axis=1))
-    except OvertoneError as error:
+        frames = np.stack(list(frames), axis=1)
+        with open(given.out, "wb") as file:  # np.save by itself would give it another name
+            np.save(file, frames)
+    except (OvertoneError, OSError) as error:
         parser.error(str(error))
     print(f"wrote {given.out}")
+
+
+def _load(path: str) -> np.ndarray:
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise OvertoneError(f"'{path}' holds no array of numbers; expected a .npy file") from error
+    if not isinstance(found, np.ndarray):
+        found.close()
+        raise OvertoneError(f"'{path}' holds several arrays; expected a .npy file with one")
+    return found
 
 
 def _written(patch: int | list[int]) -> str:

@@ -4,8 +4,10 @@
 
 in physical units on both sides: normalisation is inside. Along a periodic axis, a patch grid that
 is moved by `shift` cells is a grid that is not, on fields that are rolled by as many; so one
-program serves every shift: it rolls, steps, and rolls back. Along other axes a moved grid has
-another number of tokens, which would be another program; there the grid stays where it is.
+program serves every shift: it rolls what the tokenizer reads, and rolls back what it writes. All
+else, the window's statistics among it, comes from the fields as they lie, so the program has the
+very numbers of the model. Along other axes a moved grid has another number of tokens, which would
+be another program; there the grid stays where it is.
 
 The number of samples is free. The number of cells is not: patch grids, positions and boundary
 markers are laid for one grid when the program is made.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -64,17 +67,7 @@ class Step(nn.Module):
         if shift is None:
             return self.model.next_frame(Window(window, self.domain), self.grid)
         start = shift % self.period  # by a whole patch is not at all, see `PatchGrid`
-        frame = self.model.next_frame(Window(self._roll(window, start), self.domain), self.grid)
-        return self._roll(frame, -start)
-
-    def _roll(self, fields: Tensor, shift: Tensor) -> Tensor:
-        """Bring cell `shift` of every axis that moves to its beginning."""
-        first = fields.dim() - self.domain.ndim
-        for axis, n in enumerate(self.domain.shape):
-            if self.moved[axis]:
-                cells = (torch.arange(n, device=fields.device) + shift[axis]) % n
-                fields = fields.index_select(first + axis, cells)
-        return fields
+        return self.model.next_frame(Window(window, self.domain), replace(self.grid, moved=start))
 
 
 def moved_axes(model: Model, domain: Domain) -> tuple[bool, ...]:

@@ -61,7 +61,6 @@ def difference(
     *,
     patch: Patch,
     steps: int = STEPS,
-    shifts: bool = True,
     allow_untrained: bool = False,
 ) -> float:
     """Largest difference of a program's rollout from the model's.
@@ -71,12 +70,10 @@ def difference(
         program: of one patch.
         window: where to start, `(B, T, C, *space)`.
         patch: the program's.
-        steps: how many.
-        shifts: every step but the first has another shift; else the grid is at rest.
+        steps: how many; every one but the first has another shift.
         allow_untrained: accept a patch that the model was not trained for.
     """
-    moved = [shifts and moves for moves in program.moved]
-    schedule = Shifted(Constant(patch), offsets=_offsets(moved, steps))
+    schedule = Shifted(Constant(patch), offsets=_offsets(program.moved, steps))
     how = {"steps": steps, "schedule": schedule, "check_finite": False}
     unit, largest = _unit(window), 0.0
     theirs = rollout(model, window, **how, allow_untrained=allow_untrained)

@@ -24,7 +24,7 @@ from overtone.flexify.patching import Patching, find_patchings, patch
 from overtone.grid import PatchGrid
 from overtone.models.base import Model, short_patch
 from overtone.normalize import Statistics, statistics
-from overtone.ops.padding import take
+from overtone.ops.padding import follow, take
 
 Prediction = Literal["frame", "change"]
 PREDICTIONS: tuple[Prediction, ...] = ("frame", "change")
@@ -147,7 +147,7 @@ class FlexibleStepper(Model):
 
     def _call(self, fields: Tensor, grid: PatchGrid) -> Tensor:
         """Move the fields so that the patch grid starts at cell 0, call, and move back."""
-        fields = _roll(fields, grid.start)
+        fields = follow(_roll(fields, grid.start), grid)
         with patch(self.model, grid.patch, allow_untrained=True):
             frame = self.to_frame(self.model(self.to_input(fields)))
         expected = (fields.shape[0], *fields.shape[2:])
@@ -158,6 +158,7 @@ class FlexibleStepper(Model):
                 "Convert it with to_frame=..., and check that flexify(..., decoder=...) names the "
                 "right layer"
             )
+        frame = follow(frame, grid, back=True)
         return _roll(frame, tuple(-start for start in grid.start))
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from overtone.domain import Boundary, Domain, Sides
+from overtone.grid import PatchGrid
 from overtone.ops.constants import constant
 
 Span = tuple[int, int]
@@ -51,6 +52,25 @@ def take(
         return inside
     parts = [_ghosts(x, dim, 0, below, ghosts), inside, _ghosts(x, dim, length - 1, above, ghosts)]
     return torch.cat(parts, dim)
+
+
+def follow(fields: Tensor, grid: PatchGrid, *, back: bool = False) -> Tensor:
+    """Roll fields by what a program moves a grid by, `PatchGrid.moved`; other grids have none.
+
+    Args:
+        fields: `(..., *space)`.
+        grid: whose cell `moved` comes to the beginning of every axis that wraps.
+        back: the other way.
+    """
+    if grid.moved is None:
+        return fields
+    first = fields.dim() - grid.domain.ndim
+    for axis, (n, wraps) in enumerate(zip(grid.domain.shape, grid.domain.periodic, strict=True)):
+        if wraps:
+            cells = -grid.moved[axis] if back else grid.moved[axis]
+            order = (torch.arange(n, device=fields.device) + cells) % n
+            fields = fields.index_select(first + axis, order)
+    return fields
 
 
 def _take_wrapped(x: Tensor, dim: int, start: int, stop: int) -> Tensor:

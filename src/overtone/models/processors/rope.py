@@ -44,7 +44,10 @@ def space_rotation(grid: PatchGrid, head_dim: int, max_turns: int, like: Tensor)
     Returns:
         `(*grid.shape, head_dim / 2, 2)`, float32 or better, on the device of `like`.
     """
-    positions = tuple(tuple(grid.centres(axis)) for axis in range(len(grid.shape)))
+    # Round a circle differences alone matter. One table for all shifts, then, and the very numbers
+    # of a program that rolls the fields instead of moving the grid.
+    still = grid.at_rest()
+    positions = tuple(tuple(still.centres(axis)) for axis in range(len(grid.shape)))
     arguments = (positions, grid.domain.periodic, head_dim, max_turns)
     return constant(_space_table, arguments, like.device, _precision(like))
 

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from overtone.domain import Domain
 from overtone.errors import PatchError
 from overtone.grid import PatchGrid
-from overtone.ops.padding import Span, boundary_markers, take
+from overtone.ops.padding import Span, boundary_markers, follow, take
 
 DecoderRule = Literal["paper", "keep"]
 """How the decoder's kernels meet a patch: as in the paper, or keeping the output's amplitude."""
@@ -214,7 +214,7 @@ class ConvTokenizer(nn.Module):
 
     def _pad_cells(self, x: Tensor, grid: PatchGrid, read: list[Span]) -> Tensor:
         """Append the markers and take all cells that the tokens read, `(N, C + kinds, *cells)`."""
-        spans = []
+        spans, x = [], follow(x, grid)
         for axis, (start, span) in enumerate(zip(grid.start, read, strict=True)):
             spans.append((span[0] + start, span[1] + start))
             x = take(x, axis + 2, spans[-1], periodic=grid.domain.periodic[axis])
@@ -330,4 +330,4 @@ def _unshift(x: Tensor, grid: PatchGrid) -> Tensor:
             x = take(x.narrow(axis + 2, 0, n), axis + 2, (-start, n - start), periodic=True)
         else:
             x = x.narrow(axis + 2, -start, n)
-    return x
+    return follow(x, grid, back=True)
