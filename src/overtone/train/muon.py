@@ -67,7 +67,7 @@ class Muon(torch.optim.Optimizer):
         """Make a step of all parameters that have a gradient."""
         loss = None if closure is None else torch.enable_grad()(closure)()
         group = self.param_groups[0]
-        alike: dict[tuple[int, ...], list[nn.Parameter]] = defaultdict(list)
+        alike: dict[tuple[int, ...], list[Tensor]] = defaultdict(list)
         for matrix in group["params"]:
             if matrix.grad is not None:
                 alike[(*matrix.shape,)].append(matrix)
@@ -77,7 +77,7 @@ class Muon(torch.optim.Optimizer):
             self.rest.step()
         return loss
 
-    def _step(self, matrices: list[nn.Parameter], *, lr: float, decay: float) -> None:
+    def _step(self, matrices: list[Tensor], *, lr: float, decay: float) -> None:
         """A step of matrices of one shape."""
         averages = [self._momentum(matrix) for matrix in matrices]
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
@@ -89,7 +89,7 @@ class Muon(torch.optim.Optimizer):
         shaped = step.reshape(len(matrices), *matrices[0].shape).unbind()
         torch._foreach_add_(matrices, shaped, alpha=-lr * scale)
 
-    def _momentum(self, matrix: nn.Parameter) -> Tensor:
+    def _momentum(self, matrix: Tensor) -> Tensor:
         state = self.state[matrix]
         if not state:
             state["step"] = torch.tensor(0.0)
