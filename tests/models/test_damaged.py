@@ -178,3 +178,12 @@ def test_each_number_of_a_configuration_may_be_wrong(saved, value):
         path.write_text(json.dumps(changed))
         with contextlib.suppress(ot.CheckpointError):  # some numbers may well be another
             ot.load(saved)
+
+
+def test_a_run_without_a_model_yet_is_told_to_go_on(tmp_path):
+    (tmp_path / "metrics.jsonl").touch()
+    with pytest.raises(ot.CheckpointError, match="before it kept its first model: .*--resume"):
+        ot.load(tmp_path)
+    (tmp_path / "metrics.jsonl").unlink()
+    with pytest.raises(ot.CheckpointError, match="Expected a folder that Emulator.save wrote"):
+        ot.load(tmp_path)

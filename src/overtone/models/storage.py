@@ -43,6 +43,8 @@ MAX_CONFIG_BYTES = 64_000_000
 """Largest configuration that is read."""
 HALVES = (torch.float16, torch.bfloat16)
 """Precisions that single-precision weights may be stored in; they are converted."""
+LOG = "metrics.jsonl"
+"""What a training run's folder has from its start."""
 PICKLES = {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"}
 
 
@@ -122,10 +124,13 @@ def load_folder(
     _refuse_others(path)
     for name in (CONFIG, WEIGHTS):
         if not (path / name).is_file():
-            raise CheckpointError(
-                f"'{path}' is not a model folder: it has no {name}. Expected a folder that "
-                "Emulator.save wrote"
-            )
+            expected = "Expected a folder that Emulator.save wrote"
+            if (path / LOG).is_file():
+                expected = (
+                    "It is a training run that was stopped before it kept its first model: go on "
+                    f"with `overtone train RECIPE --out {path} --resume`"
+                )
+            raise CheckpointError(f"'{path}' is not a model folder: it has no {name}. {expected}")
     stored = _read_config(path / CONFIG)
     _require_digest(path / WEIGHTS, stored["sha256"], sha256)
     config = modern_config(stored)
