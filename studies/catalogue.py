@@ -16,7 +16,7 @@ from studies.ablations import ablations
 from studies.architectures import architectures
 from studies.further import further_rollouts
 from studies.kinds import FIXED, KINDS, SHEAR, START, as_packaged, labelled, models, names
-from studies.rivals import BUDGETS, SYSTEMS, rivals
+from studies.rivals import BEST, BUDGETS, SYSTEMS, best_rivals, rivals
 from studies.schedules import MAIN, PAIRS, SCHEDULES, STILL
 from studies.study import Comparison, Study, Training
 from studies.tried import FURTHER, STARTS, optimizers, scales, tried
@@ -252,6 +252,7 @@ STUDIES: dict[str, Study] = {
         _further("active-matter", 12),
         _further("turbulence-gravity-cooling", 0),
         *(rivals(system, minutes) for system in SYSTEMS for minutes in BUDGETS),
+        *(best_rivals(system) for system in SYSTEMS if system.recipe in BEST),
         *(tried(recipe) for recipe in STARTS),
         *(scales(recipe) for recipe in STARTS),
         *(optimizers(recipe) for recipe in STARTS),

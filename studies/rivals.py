@@ -62,28 +62,56 @@ PATCHED: dict[str, dict[str, Any]] = {
 SCHEDULES = ("4", "8", "16", "4-8-16", "4+shift", "8+shift", "16+shift", "4-8-16+shift")
 
 
+BEST = {"shear-flow-mini": ("tfno", "fno")}
+"""Recipe -> the rivals of other kinds that were best at two minutes, over ten and over all steps."""
+SEEDS = (0, 1, 2)
+
+
 def rivals(system: System, minutes: int) -> Study:
     """The study of one system and budget."""
+    every = _models(system)
+    own = tuple(_training(system, label, changes, minutes) for label, changes in every.items())
+    # Whose trials choose the forms; they are not trained themselves unless they are compared.
+    shortest = tuple(_training(system, label, made, BUDGETS[0]) for label, made in every.items())
+    trainings = own if minutes == BUDGETS[0] else own + shortest
+    name = f"{system.recipe}-rivals-{minutes}"
+    about = f"everyone with {minutes} minutes of one core, on {system.recipe.removesuffix('-mini')}"
+    return Study(name, about, trainings, (_comparison(name, system, own),))
+
+
+def best_rivals(system: System) -> Study:
+    """The flexible model, the fixed one of its finest patch and the best rivals; three seeds."""
+    every, minutes = _models(system), BUDGETS[0]
+    own = tuple(
+        _training(system, label, every[label], minutes, seed)
+        for label in ("csm", "fixed4", *BEST[system.recipe])
+        for seed in SEEDS
+    )
+    name = f"{system.recipe}-best-{minutes}"
+    about = f"ours and the two best rivals with {minutes} minutes of one core, three seeds, on "
+    about += system.recipe.removesuffix("-mini")
+    return Study(name, about, own, (_comparison(name, system, own),))
+
+
+def _models(system: System) -> dict[str, dict[str, Any]]:
+    """Label -> what is special about it."""
     made = recipe(system.recipe).data.generate
     assert made is not None
     ndim = 1 if made.grid is not None and len(made.grid) == 1 else 2
     plain = {name: {"model.name": name, "model.size": "mini"} for name in BASELINES
              if ndim > 1 or name not in NOT_IN_1D}  # fmt: skip
-    every = {**PATCHED, **plain}
-    own = tuple(_training(system, label, changes, minutes) for label, changes in every.items())
-    # Whose trials choose the forms; they are not trained themselves unless they are compared.
-    shortest = tuple(_training(system, label, made, BUDGETS[0]) for label, made in every.items())
-    name = f"{system.recipe}-rivals-{minutes}"
+    return {**PATCHED, **plain}
+
+
+def _comparison(name: str, system: System, own: tuple[Training, ...]) -> Comparison:
+    members = tuple(training.name for training in own)
     untrained = (Untrained("persistence", "persistence"),)
-    comparison = Comparison(
-        name, tuple(t.name for t in own), SCHEDULES, start=system.start, untrained=untrained
-    )
-    about = f"everyone with {minutes} minutes of one core, on {system.recipe.removesuffix('-mini')}"
-    trainings = own if minutes == BUDGETS[0] else own + shortest
-    return Study(name, about, trainings, (comparison,))
+    return Comparison(name, members, SCHEDULES, start=system.start, untrained=untrained)
 
 
-def _training(system: System, label: str, changes: Mapping[str, Any], minutes: int) -> Training:
+def _training(
+    system: System, label: str, changes: Mapping[str, Any], minutes: int, seed: int = 0
+) -> Training:
     budget = {
         "model.context": CONTEXT,
         "train.updates": 1_000_000,
@@ -94,6 +122,9 @@ def _training(system: System, label: str, changes: Mapping[str, Any], minutes: i
         "save.every": 1_000_000,
         "data.workers": 0,
     }
+    if seed:
+        budget["train.seed"] = seed
     start = f"{system.recipe}-{label.replace(', ', '-').replace(' ', '-')}-minutes"
     form_of = f"{start}-{BUDGETS[0]}"
-    return Training(f"{start}-{minutes}", system.recipe, {**budget, **changes}, form_of, label)
+    name = f"{start}-{minutes}" + (f"-seed{seed}" if seed else "")
+    return Training(name, system.recipe, {**budget, **changes}, form_of, label)

@@ -30,13 +30,14 @@ from studies.page.markdown import (
 )
 from studies.page.sources import Options, Source, single, study_of
 from studies.page.values import EVERY, OF_MODEL, measure, written
-from studies.tune import PLAIN_FORMS
 
 RIVAL = "fixed"
 """The column that others are compared with, where there is one."""
 VERSIONS = ("overtone", "torch", "python")
 RATE = "lr"
 """Name of the learning rate in a model's `training`, where it is known."""
+UNROLLED = "-unrolled"
+"""How names of forms end that are unrolled."""
 
 
 @dataclass(frozen=True)
@@ -209,11 +210,12 @@ def forms(sources: Sequence[Source], options: Options) -> str:
     (source,) = sources
     labels = {t.name: t.label for t in STUDIES[study_of(source.name)].trainings}
     found = source.forms.get("models", {})
-    tried = [form for form in PLAIN_FORMS if any(form in own["scores"] for own in found.values())]
+    every = dict.fromkeys(form for own in found.values() for form in own["scores"])
+    tried = [form for form in every if not form.endswith(UNROLLED)]
 
     def unrolled(name: str) -> float:
         scores = found[name]["scores"]
-        return next((scores[form] for form in scores if form.endswith("-unrolled")), math.nan)
+        return min((float(scores[f]) for f in scores if f.endswith(UNROLLED)), default=math.nan)
 
     def score(value: float) -> str:
         return number(float(value)) if math.isfinite(float(value)) else "–"
@@ -228,7 +230,7 @@ def forms(sources: Sequence[Source], options: Options) -> str:
             )
             for form in tried
         ),
-        Column[str]("best of these, unrolled", lambda name: score(unrolled(name))),
+        Column[str]("best unrolled", lambda name: score(unrolled(name))),
     ]
     return table([name for name in found if name in labels], columns)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from studies.rivals import BUDGETS, SYSTEMS, rivals
+from studies.rivals import BEST, BUDGETS, SYSTEMS, best_rivals, rivals
 from studies.tune import PLAIN_FORMS, trials
 
 CASES = pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.recipe)
@@ -57,3 +57,21 @@ def test_half_of_the_updates_are_shifted_and_coarse_patches_are_drawn_more_often
             assert weights[max(weights)] > weights[min(weights)]
         else:
             assert config.train.patch_weights is None
+
+
+def test_the_best_are_those_of_the_rivals_study_with_further_seeds():
+    (system,) = (system for system in SYSTEMS if system.recipe in BEST)
+    study, every = best_rivals(system), rivals(system, BUDGETS[0])
+    assert compared(study) == list(study.trainings)
+    configs = {t.name: t.config() for t in study.trainings}
+    found = {(t.label, configs[t.name].train.seed) for t in study.trainings}
+    assert found == {(label, seed) for label in ("csm", "fixed4", *BEST[system.recipe])
+                     for seed in (0, 1, 2)}  # fmt: skip
+    shared = {t.name: t for t in every.trainings}
+    for training in study.trainings:
+        first = shared[str(training.form_of)]
+        assert first.label == training.label
+        own = configs[training.name]
+        again = own.model_copy(update={"train": own.train.model_copy(update={"seed": 0})})
+        assert again == first.config()
+        assert (training == first) == (own.train.seed == 0)

@@ -139,6 +139,6 @@ def test_forms_have_the_scores_of_all_trials_and_what_was_chosen(cells, make_com
     }
     source = Source("shear-flow-mini-rivals-2", make_comparison([]), forms={"models": own})
     header, csm, fno = cells(forms([source], {}))
-    assert header == ["model", "chosen", "adamw 0.004", "muon 0.008", "best of these, unrolled"]
+    assert header == ["model", "chosen", "adamw 0.004", "muon 0.008", "best unrolled"]
     assert csm == ["csm", "muon 0.008", "0.250", "0.125", "0.500"]
     assert fno == ["fno", "adamw 0.004 unrolled", "0.750", "–", "0.625"]
