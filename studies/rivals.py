@@ -63,7 +63,7 @@ SCHEDULES = ("4", "8", "16", "4-8-16", "4+shift", "8+shift", "16+shift", "4-8-16
 
 
 BEST = {"shear-flow-mini": ("tfno", "fno")}
-"""Recipe -> the rivals of other kinds that were best at two minutes, over ten and over all steps."""
+"""Recipe -> the rivals of other kinds that were best at two minutes, over 10 and over all steps."""
 SEEDS = (0, 1, 2)
 
 
