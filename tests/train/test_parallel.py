@@ -36,9 +36,10 @@ def finish(process, code=0):
     return output
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_two_ranks_are_one_rank_with_accumulation(small, start, tmp_path, strategy):
+@pytest.mark.parametrize(("strategy", "kind"), [("ddp", "muon"), ("fsdp", "adamw")])
+def test_two_ranks_are_one_rank_with_accumulation(small, start, tmp_path, strategy, kind):
     options = {"model__drop_path": 0.2, "train__shift": True, "train__unroll": 2}
+    options["optimizer__kind"] = kind
     train(small(train__accumulate=2, **options), tmp_path / "one", console=QUIET)
     config = small(parallel__strategy=strategy, **options)
     finish(start(config, tmp_path / "two", ranks=2))
@@ -56,6 +57,7 @@ def test_two_ranks_are_one_rank_with_accumulation(small, start, tmp_path, strate
 @pytest.mark.parametrize("strategy", ["fsdp", "hybrid"])
 def test_two_ranks_then_one_then_two_keep_the_curve(small, start, tmp_path, strategy):
     options = {"parallel__strategy": strategy, "optimizer__schedule": "constant"}
+    options["optimizer__kind"] = "adamw"
     options |= {"optimizer__warmup": 0.0, "optimizer__ema": 0.9, "optimizer__lr": 1e-3}
     train(small(**options), tmp_path / "whole", console=QUIET)
     finish(start(small(train__updates=4, **options), tmp_path / "run", ranks=2))

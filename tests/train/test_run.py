@@ -361,7 +361,9 @@ def test_the_golden_loss_curve(small, tmp_path, time):
         small(
             train__updates=50,
             valid__every=50,
+            optimizer__kind="adamw",
             optimizer__lr=1e-2,
+            optimizer__weight_decay=1e-4,
             model__time=time,
             model__scale="context",
         ),

@@ -36,6 +36,8 @@ from __future__ import annotations
 TYPES = """
 Domain = Any
 \"\"\"Only named here: schedules ask a domain for its number of axes alone.\"\"\"
+Tensor = Any
+\"\"\"Only named here: what moves a grid within a program.\"\"\"
 """
 
 
