@@ -207,6 +207,10 @@ def test_pointing_at_a_cell_reads_all_panels(visit, address):
     number = [float(note.inner_text().replace("−", "-")) for note in notes]
     assert number[1] - number[0] == pytest.approx(number[2], abs=1e-2 * abs(number[0]))
     assert number[1] - number[4] == pytest.approx(number[3], abs=1e-2 * abs(number[0]))
+    forward(page, 4)  # the pointer rests, and the numbers are those of the new step
+    before, number = number, [float(note.inner_text().replace("−", "-")) for note in notes]
+    assert number[0] != before[0]
+    assert number[1] - number[0] == pytest.approx(number[2], abs=1e-2 * abs(number[0]))
     # Titles give way to numbers, of which every digit is seen.
     for caption in page.query_selector_all(".panel figcaption"):
         box, note = caption.bounding_box(), caption.query_selector("i").bounding_box()

@@ -66,7 +66,8 @@ export function aspectOf(frame) {
 /** The panels of the page. */
 export class Panels {
   constructor(element, { onPaint, onRead }) {
-    Object.assign(this, { element, onPaint, onRead, limit: 0, frame: null, grid: true, brush: false });
+    Object.assign(this, { element, onPaint, onRead, limit: 0, frame: null, grid: true, brush: false,
+      pointed: null });
     this.panels = [];
     new ResizeObserver(() => this.draw()).observe(element.parentElement);
   }
@@ -78,6 +79,7 @@ export class Panels {
     this.fields = fieldsOf(frame);
     this.fitResidual();
     this.draw();
+    this.read(this.pointed);
   }
 
   /** A common range of residuals that changes in steps, and not with every frame. */
@@ -187,9 +189,11 @@ export class Panels {
     panel.note.textContent = panel.reading ?? "";
   }
 
-  /** Tell the values of one cell in all panels, and where it is; null ends it. */
-  read(cell) {
+  /** Tell the values at a place of the panels, of this step and those that follow; null ends it. */
+  read(share) {
+    this.pointed = share;
     const { shape } = this.fields;
+    const cell = share && share.map((s, n) => Math.min(shape[n] - 1, Math.max(0, Math.floor(s * shape[n]))));
     for (const panel of this.panels) {
       const value = cell && panel.entry.values?.[cell[0] * shape[1] + cell[1]];
       panel.reading = cell && panel.entry.values ? short(value) : "";
@@ -221,11 +225,10 @@ export class Panels {
   }
 
   touch(panel, event) {
-    const { entry } = panel, { shape } = this.fields;
+    const { entry } = panel;
     const box = panel.canvas.getBoundingClientRect();
     const share = [(event.clientX - box.left) / box.width, 1 - (event.clientY - box.top) / box.height];
-    const cell = share.map((s, n) => Math.min(shape[n] - 1, Math.max(0, Math.floor(s * shape[n]))));
-    this.read(cell);
+    this.read(share);
     const painting = entry.paint && this.brush && (event.type === "pointerdown" || event.buttons & 1);
     if (painting) this.onPaint(entry.lane, this.cellOf(share));
   }
