@@ -134,6 +134,7 @@ def test_a_stopped_lane_stays_while_the_other_goes_on(watch, lanes):
     assert header["step"] == 4
     assert "has 2 steps" in header["lanes"][0]["stopped"]
     assert header["lanes"][1]["stopped"] == ""
+    assert [lane["step"] for lane in header["lanes"]] == [2, header["step"]]
     assert header["points"][-1]["lanes"][0]["error"] is None
     assert header["points"][1]["lanes"][0]["error"] is not None
     assert ask("show", step=1)[0]["lanes"][0]["stopped"] == ""

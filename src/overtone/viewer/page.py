@@ -22,6 +22,7 @@ MODULES = (
     "store.js",
     "panels.js",
     "curves.js",
+    "poster.js",
     "lanes.js",
     "help.js",
     "keys.js",

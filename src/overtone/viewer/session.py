@@ -248,6 +248,7 @@ class Session:
         return {
             "model": self.stage.candidates.index(lane.candidate),
             "schedule": str(lane.schedule),
+            "step": state.step,  # earlier than what is seen where it stopped before
             "stopped": lane.stopped if step >= lane.state.step else "",
             "pushed": state.pushed,
             "spectrum": power,

@@ -1,5 +1,7 @@
 """Truth, predictions and residuals as panels, and beside the errors in one picture."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -55,6 +57,23 @@ def test_domains_of_any_shape(extent, check_labels):
     words = [axes.get_ylabel() for axes in figure.axes]
     words += [entry.get_text().replace("\n", ", ") for axes in figure.axes for entry in axes.texts]
     assert {"step 1, t = 0.5", "step 3, t = 1.5"} <= set(words)
+
+
+@pytest.mark.parametrize("size", [1e-5, 0.15, 0.3, 7.0, 4e3])
+def test_numbers_of_a_narrow_colour_bar_do_not_overlap(size):
+    """Below one tall panel, as in the report of a run."""
+    domain = Domain((8, 16), (1.0, 2.0), "periodic", ("a",), 0.5)
+    truth = torch.rand(1, 1, 8, 16, generator=torch.Generator().manual_seed(0))
+    samples = Samples(domain, (1,), truth, {("m", "16"): truth + size * (truth - 0.5).sign()})
+    figure = field_panels(samples)
+    figure.canvas.draw()
+    (bar,) = [axes for axes in figure.axes if axes.get_xlabel().startswith("predicted")]
+    labels = [label for label in bar.get_xticklabels() if label.get_text()]
+    boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
+    low, high = bar.get_xlim()
+    assert all(low <= tick <= high for tick in bar.get_xticks())
 
 
 def test_steps_after_a_blow_up_say_so(make_samples):

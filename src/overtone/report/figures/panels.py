@@ -10,6 +10,7 @@ the other models are black.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -347,9 +348,10 @@ def _add_colorbars(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall:
     residual = ScalarMappable(chosen.scale.residual, SIGNED_COLOURS)
     field = ScalarMappable(chosen.scale.field, FIELD_COLOURS)
     # Of two bars below the same panels, the one that comes first is the lower one.
-    narrow = "\n" if tall and split == 2 else " "  # a bar below one panel is not wider than it
-    difference = f"predicted − true{narrow}(data units)"
-    figure.colorbar(residual, ax=right, label=difference, ticks=_few(), **look)
+    single = tall and split == 2  # a bar below one panel is not wider than it
+    difference = "predicted − true" + ("\n" if single else " ") + "(data units)"
+    ticks = _ends(chosen.scale.residual) if single else _few()
+    figure.colorbar(residual, ax=right, label=difference, ticks=ticks, **look)
     own = {} if isinstance(chosen.scale.field, LogNorm) else {"ticks": _few()}
     figure.colorbar(field, ax=left, label=name, **own, **look)
 
@@ -357,6 +359,14 @@ def _add_colorbars(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall:
 def _few() -> MaxNLocator:
     """Few ticks, as signed numbers are long; a bar of its own each, whose range it follows."""
     return MaxNLocator(5)
+
+
+def _ends(norm: Normalize) -> list[float]:
+    """Two round numbers near the ends of a scale around 0: a third would run into them."""
+    limit = float(norm.vmax or 1.0)
+    power = 10.0 ** math.floor(math.log10(limit))
+    nearest = max(step for step in (1, 2, 5) if step * power <= limit * (1 + 1e-9)) * power
+    return [-nearest, nearest]
 
 
 def _limit_lines(grid: np.ndarray, scale: Scale) -> None:

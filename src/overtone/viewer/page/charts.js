@@ -25,6 +25,29 @@ export function logTicks(low, high) {
   return found.filter((value) => value >= low * 0.999 && value <= high * 1.001);
 }
 
+/** Lowest and highest of many values, which may be too many for the arguments of a call. */
+function extremes(values) {
+  return values.reduce(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [Infinity, -Infinity]);
+}
+
+/** A line's places [x, y], as few as pixels need: of each column the first, lowest, highest and last. */
+export function thinned(places) {
+  const found = [];
+  let column = [];
+  const close = () => {
+    const heights = column.map(([, y]) => y), [low, high] = extremes(heights);
+    const kept = new Set([0, heights.indexOf(low), heights.indexOf(high), column.length - 1]);
+    found.push(...column.filter((_, i) => kept.has(i)));
+    column = [];
+  };
+  for (const place of places) {
+    if (column.length && Math.floor(place[0]) !== Math.floor(column[0][0])) close();
+    column.push(place);
+  }
+  if (column.length) close();
+  return found;
+}
+
 /** A chart: a heading, a canvas and what is drawn on it. */
 export class Chart {
   constructor(title, about, { small = false, ...options } = {}) {
@@ -59,6 +82,13 @@ export class Chart {
     this.canvas.height = height * ratio;
     const context = this.canvas.getContext("2d");
     context.scale(ratio, ratio);
+    this.draft(context, width, height);
+    this.reading(context);
+    this.canvas.setAttribute("aria-label", this.spoken());
+  }
+
+  /** Draw all but the reading from a context's origin on. */
+  draft(context, width, height) {
     const margin = { ...MARGIN, bottom: this.small ? 16 : MARGIN.bottom };
     this.box = { x: margin.left, y: margin.top, width: width - margin.left - margin.right,
       height: height - margin.top - margin.bottom };
@@ -71,8 +101,6 @@ export class Chart {
     this.marks(context);
     for (const series of this.data.series) this.line(context, series);
     context.restore();
-    this.reading(context);
-    this.canvas.setAttribute("aria-label", this.spoken());
   }
 
   range() {
@@ -83,8 +111,8 @@ export class Chart {
     this.x = this.data.xRange ?? [Math.min(0, ...xs), Math.max(10, ...xs)];
     // What runs off goes along the upper edge and leaves the others their scale.
     const usual = ys.filter((y) => y <= this.options.most);
-    let low = Math.min(...(usual.length ? usual : ys));
-    let high = usual.length && usual.length < ys.length ? this.options.most : Math.max(...ys);
+    let [low, high] = extremes(usual.length ? usual : ys);
+    if (usual.length && usual.length < ys.length) high = this.options.most;
     if (!ys.length) [low, high] = yLog ? [0.01, 1] : [0, 1];
     if (yLog) {
       if (high / low < 4) [low, high] = [low / 2, high * 2];
@@ -159,10 +187,9 @@ export class Chart {
     if (series.low) {
       context.fillStyle = series.colour;
       context.globalAlpha = 0.16;
-      context.beginPath();
       const inside = series.x.map((_, i) => i).filter((i) => fine(series.low[i]) && fine(series.high[i]));
-      inside.forEach((i, n) => context[n ? "lineTo" : "moveTo"](this.px(series.x[i]), this.py(series.high[i])));
-      inside.reverse().forEach((i) => context.lineTo(this.px(series.x[i]), this.py(series.low[i])));
+      const edge = (values) => thinned(inside.map((i) => [this.px(series.x[i]), this.py(values[i])]));
+      this.path(context, [...edge(series.high), ...edge(series.low).reverse()]);
       context.fill();
       context.globalAlpha = 1;
     }
@@ -170,14 +197,14 @@ export class Chart {
     context.lineWidth = series.width ?? 2;
     context.setLineDash(series.dash ?? []);
     context.lineJoin = "round";
-    context.beginPath();
-    let down = false;
+    let run = [];
     series.x.forEach((x, i) => {
-      if (!fine(series.y[i])) { down = false; return; }
-      context[down ? "lineTo" : "moveTo"](this.px(x), this.py(series.y[i]));
-      down = true;
+      if (fine(series.y[i])) run.push([this.px(x), this.py(series.y[i])]);
+      if (i < series.x.length - 1 && fine(series.y[i])) return;
+      this.path(context, thinned(run));
+      context.stroke();
+      run = [];
     });
-    context.stroke();
     context.setLineDash([]);
     const here = series.x.indexOf(this.data.current);
     if (here < 0 || !fine(series.y[here]) || series.plain) return;
@@ -185,6 +212,12 @@ export class Chart {
     context.beginPath();
     context.arc(this.px(series.x[here]), this.py(series.y[here]), this.small ? 2.5 : 3.5, 0, 7);
     context.fill();
+  }
+
+  /** A line through places, to be stroked or filled. */
+  path(context, places) {
+    context.beginPath();
+    for (const [x, y] of places) context.lineTo(x, y);
   }
 
   reading(context) {

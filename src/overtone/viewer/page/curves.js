@@ -47,6 +47,7 @@ export class Curves {
     this.tokens = new Chart("Tokens", MEASURES.tokens, { small: true, note: "a step", floor: 0 });
     this.ms = new Chart("Milliseconds", MEASURES.ms,
       { small: true, note: "a step, the model alone", floor: 0 });
+    this.all = [this.error, this.seams, this.spectrum, this.tokens, this.ms];
     element.append(this.legend, this.error.element, this.seams.element, this.spectrum.element,
       make("div", { className: "pair" }, this.tokens.element, this.ms.element));
   }
@@ -56,6 +57,14 @@ export class Curves {
     this.legend.replaceChildren(entry("la", "A"), ...(lanes === 2 ? [entry("lb", "B")] : []),
       entry("ls", "persistence", MEASURES.persistence),
       this.expected, entry("lh", "harmonics of the patch in use", MEASURES.spectrum));
+  }
+
+  /** What the lines are, for a picture without the page's legend. */
+  get lines() {
+    const own = this.legend.querySelectorAll(".la, .lb").length;
+    return [{ text: "A", style: "a", dash: DASHES[0] }, ...(own > 1 ? [{ text: "B", style: "b", dash: DASHES[1] }] : []),
+      { text: "persistence", style: "still", dash: [1, 3] },
+      ...(this.expected.hidden ? [] : [{ text: "expected error", style: "a", dash: [2, 3] }])];
   }
 
   /** Draw everything; `points` are the numbers of all steps, `shown` is the one that is seen. */

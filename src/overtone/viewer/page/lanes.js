@@ -63,6 +63,14 @@ export class Lanes {
     this.steer(lane, schedule + (shifted ? "+shift" : ""));
   }
 
+  /** What was typed; once it is followed, keys are the page's again. */
+  async follow(lane, text) {
+    await this.steer(lane, text.value.trim());
+    if (this.cards[lane].wrong.textContent) return;
+    text.blur();
+    this.sync(this.lanes);
+  }
+
   toggleShift(lane) {
     const [base, shifted] = parted(this.lanes[lane].schedule);
     if (this.cards[lane]?.shift) this.steer(lane, shifted ? base : `${base}+shift`);
@@ -106,7 +114,7 @@ export class Lanes {
     shift.onclick = () => this.toggleShift(lane);
     const text = make("input", { type: "text", spellcheck: false, maxLength: 400, title: EXAMPLES });
     text.setAttribute("aria-label", `Schedule of lane ${"AB"[lane]}`);
-    text.onkeydown = (event) => { if (event.key === "Enter") this.steer(lane, text.value.trim()); };
+    text.onkeydown = (event) => { if (event.key === "Enter") this.follow(lane, text); };
     const buttons = make("div", { className: "buttons" }, ...choices.map(({ button }) => button), shift);
     const content = own.patched ? [model, buttons, text]
       : [model, make("div", { className: "note" }, "This model has no patches to choose.")];

@@ -6,6 +6,7 @@ import { Live, Recorded } from "./source.js";
 import { fromFragment, History, Log, MAX_EVENTS, toFragment } from "./store.js";
 import { Panels } from "./panels.js";
 import { AXES, Curves } from "./curves.js";
+import { poster } from "./poster.js";
 import { Lanes, usual } from "./lanes.js";
 import { showHelp } from "./help.js";
 import { listen } from "./keys.js";
@@ -95,7 +96,7 @@ class App {
     this.panels.show(frame, frame.lanes.map((lane) => this.hello.models[lane.model]));
     this.drawCurves();
     this.cards.tell(this.history.points.get(this.shown));
-    this.scales();
+    for (const { id, texts } of this.scales()) byId(id).replaceChildren(...texts.map((text) => make("span", {}, text)));
     Object.assign(byId("scrub"), { min: this.oldest, max: Math.max(this.head, 1), value: this.shown });
     byId("clock").replaceChildren("step ", make("b", {}, String(frame.step)),
       ` · t = ${short(frame.step * frame.domain.dt)}`);
@@ -111,13 +112,12 @@ class App {
     if (stopped.length) this.say(stopped.join(". "), true);
   }
 
-  /** What the ends of the colour bars mean. */
+  /** The colour bars: what their ends and what they mean. */
   scales() {
-    const { scale, view } = this.frame, limit = this.panels.limit;
-    const ends = (id, ...texts) => byId(id).replaceChildren(...texts.map((text) => make("span", {}, text)));
-    ends("ends-field", short(scale.low), this.hello.fields[view.field] + (scale.log ? ", logarithmic" : ""),
-      short(scale.high));
-    ends("ends-residual", short(-limit), "prediction − truth", short(limit));
+    const { scale, view } = this.frame, { limit, palettes } = this.panels;
+    const name = this.hello.fields[view.field] + (scale.log ? ", logarithmic" : "");
+    return [{ id: "ends-field", palette: palettes.field, texts: [short(scale.low), name, short(scale.high)] },
+      { id: "ends-residual", palette: palettes.signed, texts: [short(-limit), "prediction − truth", short(limit)] }];
   }
 
   // -- going on, going back ---------------------------------------------------------------------
@@ -313,8 +313,14 @@ class App {
     return `${this.hello.data.name}: ${this.hello.fields[frame.view.field]}, step ${frame.step}`;
   }
 
+  /** What is seen on one canvas. */
+  poster(scale) {
+    const { panels, curves } = this;
+    return poster({ panels, curves, scales: this.scales(), title: this.title(), scale });
+  }
+
   async png() {
-    save(await png(this.panels.compose(this.title(), 2)), "overtone-view.png");
+    save(await png(this.poster(2)), "overtone-view.png");
   }
 
   async gif() {
@@ -325,7 +331,7 @@ class App {
     for (let step = first; step <= this.head; step++) {
       this.say(`GIF: step ${step} of ${this.head} …`);
       await this.goTo(step);
-      film.add(this.panels.compose(this.title(), 1));
+      film.add(this.poster(1));
       if (step % 4 === 0) await new Promise((resolve) => setTimeout(resolve));
     }
     save(film.file(), "overtone-view.gif");

@@ -1,10 +1,10 @@
 // The fields: truth, predictions and residuals beside each other, on common scales.
-import { colour, make, short } from "./words.js";
+import { make, short } from "./words.js";
 import { lines, paint, roundUp, valuesOf } from "./draw.js";
 
-const GAP = 14;
+export const GAP = 14;
 const CAPTION = 23;
-const LETTERS = ["A", "B"];
+export const LETTERS = ["A", "B"];
 
 /** All values of a frame that are drawn, in physical units. */
 export function fieldsOf(frame) {
@@ -13,14 +13,30 @@ export function fieldsOf(frame) {
   const truth = truthPlane ? valuesOf(truthPlane) : null;
   const lanes = frame.lanes.map((_, lane) => {
     const plane = find("residual", lane) ?? find("prediction", lane);
-    const own = valuesOf(plane);
-    if (plane.kind === "residual") return { residual: own, prediction: own.map((r, i) => r + truth[i]) };
+    const own = valuesOf(plane), made = madeOf(frame, lane, plane.shape);
+    if (plane.kind === "residual") {
+      return { made, residual: made ? own : own.map(() => NaN), prediction: own.map((r, i) => r + truth[i]) };
+    }
     // Of one axis, the truth may end before the prediction does.
-    const residual = truth ? own.map((p, i) => (i < truth.length ? p - truth[i] : NaN)) : null;
-    return { prediction: own, residual };
+    const last = Math.min(made, truth?.length);
+    const residual = truth ? own.map((p, i) => (i < last ? p - truth[i] : NaN)) : null;
+    return { made, prediction: own, residual };
   });
   const shape = frame.planes[frame.planes.length - 1].shape;
   return { shape, truth, lanes };
+}
+
+/** How many of a lane's values were made for the steps that are seen: a lane that stopped stays where it was. */
+function madeOf(frame, lane, [rows, cells]) {
+  const behind = frame.step - frame.lanes[lane].step;
+  if (frame.domain.shape.length > 1) return behind > 0 ? 0 : rows * cells;
+  return Math.max(0, rows - behind) * cells;
+}
+
+/** The size that all but a few values stay below; 0 if there are none. */
+function usualSize(values) {
+  const sizes = Array.from(values ?? [], Math.abs).filter((size) => size >= 0).sort((a, b) => a - b);
+  return sizes[Math.floor(0.995 * (sizes.length - 1))] ?? 0;
 }
 
 /** The axes of the domain to the right and upwards; null stands for time. */
@@ -50,7 +66,8 @@ export function aspectOf(frame) {
 /** The panels of the page. */
 export class Panels {
   constructor(element, { onPaint, onRead }) {
-    Object.assign(this, { element, onPaint, onRead, limit: 0, frame: null, grid: true, brush: false });
+    Object.assign(this, { element, onPaint, onRead, limit: 0, frame: null, grid: true, brush: false,
+      pointed: null });
     this.panels = [];
     new ResizeObserver(() => this.draw()).observe(element.parentElement);
   }
@@ -62,34 +79,37 @@ export class Panels {
     this.fields = fieldsOf(frame);
     this.fitResidual();
     this.draw();
+    this.read(this.pointed);
   }
 
   /** A common range of residuals that changes in steps, and not with every frame. */
   fitResidual() {
-    const sizes = this.fields.lanes.flatMap(({ residual }) => Array.from(residual ?? [], Math.abs))
-      .filter((size) => size >= 0).sort((a, b) => a - b);
-    if (!sizes.length && this.limit) return; // no truth: "A − B" keeps the scale
+    if (!this.fields.truth && this.limit) return; // "A − B" keeps the scale
+    const { low, high } = this.frame.scale, range = high - low;
     // A few cells beyond the scale have its end's colour, so that all others can be told apart.
-    const largest = sizes[Math.floor(0.995 * (sizes.length - 1))] ?? 0;
-    const { low, high } = this.frame.scale;
-    const wanted = Math.min(roundUp(largest || (high - low) * 1e-3), roundUp(high - low));
+    const sizes = this.fields.lanes.map(({ residual }) => usualSize(residual));
+    // A lane that has run off, further than the field spans, leaves the other one its scale.
+    const calm = sizes.filter((size) => size <= range);
+    const largest = Math.max(...(calm.length ? calm : sizes));
+    const wanted = Math.min(roundUp(largest || range * 1e-3), roundUp(range));
     if (wanted > this.limit || wanted < 0.3 * this.limit) this.limit = wanted;
   }
 
   /** What is drawn, in order. */
   list() {
-    const { truth, lanes } = this.fields;
+    const { truth, lanes } = this.fields, made = Math.min(...lanes.map((lane) => lane.made));
     // Nothing else says that of one axis time goes to the right.
     const over = axesShown(this.frame)[0] === null ? ", x over steps" : "";
     const found = [{ title: `truth${over}`, values: truth, signed: false,
       veil: truth ? "" : "past the end of the data: no truth from here on" }];
     lanes.forEach(({ prediction, residual }, lane) => {
       const stopped = this.frame.lanes[lane].stopped;
-      if (lane) found.push({ title: "A − B", signed: true, values: prediction.map((p, i) => lanes[0].prediction[i] - p) });
+      const apart = (p, i) => (i < made ? lanes[0].prediction[i] - p : NaN);
+      if (lane) found.push({ title: "A − B", signed: true, values: prediction.map(apart), veil: made ? "" : "one has stopped" });
       found.push({ lane, title: this.titleOf(lane), values: prediction, signed: false,
         grid: true, paint: true, veil: stopped ? "stopped" : "", hard: true });
       found.push({ lane, title: "− truth", values: residual, signed: true, grid: true,
-        veil: residual ? "" : "no truth to compare with" });
+        veil: !lanes[lane].made ? "stopped" : residual ? "" : "no truth to compare with" });
     });
     return found;
   }
@@ -169,9 +189,11 @@ export class Panels {
     panel.note.textContent = panel.reading ?? "";
   }
 
-  /** Tell the values of one cell in all panels, and where it is; null ends it. */
-  read(cell) {
+  /** Tell the values at a place of the panels, of this step and those that follow; null ends it. */
+  read(share) {
+    this.pointed = share;
     const { shape } = this.fields;
+    const cell = share && share.map((s, n) => Math.min(shape[n] - 1, Math.max(0, Math.floor(s * shape[n]))));
     for (const panel of this.panels) {
       const value = cell && panel.entry.values?.[cell[0] * shape[1] + cell[1]];
       panel.reading = cell && panel.entry.values ? short(value) : "";
@@ -203,11 +225,10 @@ export class Panels {
   }
 
   touch(panel, event) {
-    const { entry } = panel, { shape } = this.fields;
+    const { entry } = panel;
     const box = panel.canvas.getBoundingClientRect();
     const share = [(event.clientX - box.left) / box.width, 1 - (event.clientY - box.top) / box.height];
-    const cell = share.map((s, n) => Math.min(shape[n] - 1, Math.max(0, Math.floor(s * shape[n]))));
-    this.read(cell);
+    this.read(share);
     const painting = entry.paint && this.brush && (event.type === "pointerdown" || event.buttons & 1);
     if (painting) this.onPaint(entry.lane, this.cellOf(share));
   }
@@ -222,34 +243,5 @@ export class Panels {
       cell[axis] = Math.min(cells - 1, Math.max(0, Math.floor(share[n] * cells)));
     });
     return cell;
-  }
-
-  /** All panels with their titles on one canvas, for a picture. */
-  compose(title, scale) {
-    const list = this.list();
-    const { columns, width, height } = this.layout(list.length);
-    const [w, h, gap, head] = [width, height, GAP, 28].map((n) => Math.round(n * scale));
-    const caption = Math.round(20 * scale), rows = list.length / columns;
-    const canvas = make("canvas", { width: columns * w + (columns + 1) * gap,
-      height: head + rows * (h + caption + gap) + gap });
-    const context = canvas.getContext("2d");
-    context.fillStyle = colour("paper");
-    context.fillRect(0, 0, canvas.width, canvas.height);
-    context.textBaseline = "middle";
-    const write = (text, x, y, size, style, most) => {
-      context.font = `${Math.round(size * scale)}px system-ui, sans-serif`;
-      context.fillStyle = style;
-      context.fillText(text, x, y, most);
-    };
-    write(title, gap, head / 2 + gap / 3, 13, colour("ink"), canvas.width - 2 * gap);
-    list.forEach((entry, n) => {
-      const x = gap + (n % columns) * (w + gap);
-      const y = head + Math.floor(n / columns) * (h + caption + gap) + caption;
-      const letter = entry.lane === undefined ? "" : `${LETTERS[entry.lane]}  `;
-      write(letter + entry.title, x, y - caption / 2, 12,
-        entry.lane === undefined ? colour("ink") : colour(entry.lane ? "b" : "a"), w);
-      this.draft(context, { x, y, width: w, height: h }, entry);
-    });
-    return canvas;
   }
 }

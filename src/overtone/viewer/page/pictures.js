@@ -2,7 +2,7 @@
 import { colour, make } from "./words.js";
 import { gif, indexed, sharedPalette } from "./gif.js";
 
-const STYLE = ["a", "b", "ink", "soft", "paper"];
+const STYLE = ["a", "b", "ink", "soft", "still", "line", "paper"];
 const HUNDREDTHS = 10;
 
 /** Offer a file for saving. */

@@ -127,7 +127,7 @@ export class Recorded {
       scale: recording.scales[view.field], domain: recording.domain,
       points: this.points(rollouts, step),
       lanes: rollouts.map((rollout, n) => ({ model: rollout.model, schedule: rollout.schedule,
-        stopped: last[n] < step ? rollout.stopped : "", pushed: false,
+        step: last[n], stopped: last[n] < step ? rollout.stopped : "", pushed: false,
         spectrum: point(n).spectra?.[view.field]?.[view.along] ?? null })),
       planes: recording.domain.shape.length === 1 ? this.trace(step, last) : [
         this.plane("truth", place, view.field, step, { kind: "truth" }),
