@@ -113,7 +113,7 @@ def further_rules(
         able = [path for path, model in models.items()
                 if plan_objection(rule, model, model.domain) is None]  # fmt: skip
         if not able:
-            last = next(reversed(models.values()))
+            *_, last = models.values()
             raise PatchError(f"{plan_objection(rule, last, last.domain)}")
         for path in able:
             own = found[path]

@@ -106,7 +106,7 @@ def test_pages_and_the_picture_show_it(measured, tmp_path):
     table = assess_tables.render("assess-control", (), tmp_path)
     assert "| shear-flow | test | sparing 1 (each seed's own) |" in table
     assess._save(tmp_path / "assess.json", "signals", "shear-flow-mini", {"disagreement": 0.5})
-    for kind in {*assess_tables.KINDS} - {"assess-tried"}:
+    for kind in {*assess_tables.KINDS} - {"assess-tried", "assess-candidates"}:
         text = assess_tables.render(kind, (), tmp_path)
         whole = ("assess-detection", "assess-signals")
         assert "| shear-flow | test |" in text or kind in whole

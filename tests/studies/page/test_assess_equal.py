@@ -19,7 +19,7 @@ def row(rule, tokens, error, **more):
             "worst": 2 * error, **more}  # fmt: skip
 
 
-def rules(cycle=0.2, plan=0.19, **more):
+def rules(cycle=0.2, plan=0.19):
     """A comparison: constants on a line in the logarithm of tokens, and others around it."""
     found = [
         row("4+shift", 1000, 0.1),
@@ -34,7 +34,7 @@ def rules(cycle=0.2, plan=0.19, **more):
         "adaptive 2": row("adaptive:2+shift", 10, 0.26),
         "sparing 1": row("sparing:1+shift", 60, 0.21),
     }
-    return made | more
+    return made
 
 
 def of_seeds(*comparisons):
@@ -89,8 +89,8 @@ def test_the_planner_s_rule_is_counted(tmp_path):
 
 
 def test_a_controller_that_lost_a_rollout_has_not_won(tmp_path):
-    more = {"sparing 1": row("sparing:1+shift", 60, math.inf, open_loop=0.2)}
-    systems = of_seeds(rules(**more), rules(**{"sparing 1": {**more["sparing 1"], "error": 0.1}}))
+    lost = row("sparing:1+shift", 60, math.inf, open_loop=0.2)
+    systems = of_seeds(*(rules() | {"sparing 1": own} for own in (lost, {**lost, "error": 0.1})))
     assess._save(tmp_path / "assess.json", "systems", "flow-mini", systems["flow-mini"])
     assert assess_values.render("assess-wins", ("sparing", "error"), tmp_path) == "1 of 2"
 
@@ -104,9 +104,9 @@ def test_how_many_drawn_rollouts_stay_in_their_band(tmp_path):
 
 
 def test_what_was_tried_is_set_against_sparing_at_its_own_tokens(tmp_path, cells):
-    own = rules(**{"sparing 2": row("sparing:2+shift", 20, 0.25),
-                   "accumulated": row("accumulated:0.3+shift", 60, 0.231),
-                   "sparing every 5": row("sparing:every=5+shift", 70, 0.2)})  # fmt: skip
+    own = rules() | {"sparing 2": row("sparing:2+shift", 20, 0.25),
+                     "accumulated": row("accumulated:0.3+shift", 60, 0.231),
+                     "sparing every 5": row("sparing:every=5+shift", 70, 0.2)}  # fmt: skip
     assert assess_values.render("assess-tried", ("accumulated",), tmp_path) == "not run yet"
     for name in ("flow-mini", "layer-mini"):
         assess._save(tmp_path / "assess.json", "tried", name, own)
