@@ -27,8 +27,8 @@ from overtone.rollout import (
     Stepper,
     parse_rule,
     plan_objection,
-    task_of,
 )
+from overtone.rollout.loop import task_of
 from overtone.schedules import (
     Constant,
     Cycle,

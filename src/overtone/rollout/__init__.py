@@ -8,7 +8,7 @@ of a frame without the truth.
 from overtone.rollout.adaptive import Adaptive
 from overtone.rollout.controllers import Controller, Made, Rule, Task, parse_rule
 from overtone.rollout.estimates import ErrorEstimate, parse_against
-from overtone.rollout.loop import OnBlowUp, Rollout, Stepper, plan_objection, rollout, task_of
+from overtone.rollout.loop import OnBlowUp, Rollout, Stepper, plan_objection, rollout
 from overtone.rollout.sparing import Sparing
 
 __all__ = [
@@ -26,5 +26,4 @@ __all__ = [
     "parse_rule",
     "plan_objection",
     "rollout",
-    "task_of",
 ]

@@ -31,9 +31,9 @@ from overtone.rollout import (
     Rule,
     parse_rule,
     rollout,
-    task_of,
 )
 from overtone.rollout.estimates import LEVEL
+from overtone.rollout.loop import task_of
 from overtone.schedules import Choice
 
 LONGEST = 1_000_000
