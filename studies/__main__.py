@@ -77,7 +77,8 @@ def assess(
         typer.Option(help="A trained model's folder or name, one for each seed; repeatable."),
     ] = None,
     schedule: Annotated[
-        list[str] | None, typer.Option(help="A further one, e.g. plan:FILE; repeatable.")
+        list[str] | None,
+        typer.Option(help="A further one, or plan:FILE for the model of that plan; repeatable."),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A smoke run: few and short rollouts.")

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,7 +55,7 @@ from overtone.train.recipes import DEVELOPED, recipe
 from overtone.train.run import data_folder
 from overtone.version import machine
 from studies.candidates import CANDIDATES, signals
-from studies.control import Control, Set, usual_rules
+from studies.control import Control, Set, further_rules, usual_rules
 from studies.instrument import detection, map_likeness, quality
 
 Tell = Callable[[str], None]
@@ -131,22 +131,25 @@ def run(
         models: folders or packaged names, one for each seed; the packaged CSM if empty.
         out: folder that gets `assess.json`.
         size: how much is measured; all by default.
-        schedules: further ones beside the usual, e.g. `plan:FILE`.
+        schedules: further ones beside the usual. A `plan:FILE` is followed by the model that it was
+            made for, so several seeds need one each.
         tell: told how far it is.
 
     Returns:
         What the file holds now.
     """
     size, system = size or Size(), _system(name)
+    loaded = {path: load_with_config(path) for path in models or (f"{name}-csm",)}
+    for path, (model, _) in loaded.items():
+        _require(model, path)
+    followed = further_rules(schedules, {path: model for path, (model, _) in loaded.items()})
     data, mixed = data_folder(recipe(name).data), mixed_folder(name, system, size)
     found = []
     with one_core():
-        for path in models or (f"{name}-csm",):
+        for path, (model, config) in loaded.items():
             tell(f"{name}: {path}")
-            model, config = load_with_config(path)
-            _require(model, path)
             bench = Bench(model, name, system, size, Path(data), mixed, tell)
-            measured = bench.measure(schedules)
+            measured = bench.measure(followed[path])
             seed = dict(config.get("training") or {}).get("seed")
             found.append({"model": Path(path).name, "seed": seed, **measured})
     return _save(out / "assess.json", "systems", name, found)
@@ -234,8 +237,8 @@ class Bench:
         self.cycle = "-".join(map(str, model.patches)) + "+shift"
         self.second = f"{model.patches[-1]}+shift"
 
-    def measure(self, schedules: Sequence[str]) -> dict[str, Any]:
-        """Estimates, detection and controllers."""
+    def measure(self, further: Mapping[str, str]) -> dict[str, Any]:
+        """Estimates, detection and controllers, with further rules by name."""
         test, _ = self._read(self.data, "test", self.system.start)
         mixed, values = self._read(self.mixed, "test", self.system.start)
         other = mixed.only(self._unseen(values))
@@ -250,8 +253,7 @@ class Bench:
         usual = scores.pop("test")
         self.model.calibration = whole
         planned = self._planned(test.window)
-        rules = usual_rules(self.model) | {"plan": planned["schedule"]}
-        rules |= {text: text for text in schedules}
+        rules = usual_rules(self.model) | {"plan": planned["schedule"]} | dict(further)
         controls = {what: Control(self.model, own, self.tell)
                     for what, own in (("test", test), ("mixed", mixed))}  # fmt: skip
         return {

@@ -20,11 +20,19 @@ import torch
 from torch import Tensor
 
 from overtone.domain import Window, per_axis
+from overtone.errors import PatchError
 from overtone.metrics import vrmse
 from overtone.models.base import Model
-from overtone.rollout import Controller, ErrorEstimate, Rule, parse_rule, rollout
+from overtone.rollout import (
+    Controller,
+    ErrorEstimate,
+    Rule,
+    parse_rule,
+    plan_objection,
+    rollout,
+)
 from overtone.rollout.estimates import LEVEL
-from overtone.schedules import Constant, Shifted
+from overtone.schedules import Constant, Planned, Shifted
 from studies.instrument import front_error, perfect_error
 
 EARLY = 10
@@ -34,6 +42,10 @@ SHARES = (0.2, 0.5, 0.8)
 times that of the worst."""
 KINDS = ("adaptive", "sparing")
 """Controllers."""
+GIVEN = "given plan"
+"""What rows of plans that were given are called, with a number."""
+RANDOM = 3
+"""Seeds of random patches: one alone may be lucky."""
 BATCH = 32
 """Trajectories at once: small models are faster with many."""
 
@@ -69,7 +81,8 @@ def usual_rules(model: Model) -> dict[str, str]:
     fine, coarse = model.patches[0], model.patches[-1]
     listed = "-".join(map(str, model.patches))
     texts = [*(f"{patch}+shift" for patch in model.patches), f"{listed}+shift",
-             f"bursts:{coarse}:{fine}:4+shift", f"random:{listed}:0+shift"]  # fmt: skip
+             f"bursts:{coarse}:{fine}:4+shift",
+             *(f"random:{listed}:{seed}+shift" for seed in range(RANDOM))]  # fmt: skip
     calibration = model.calibration
     assert calibration is not None
     errors = sorted(calibration.errors.values())
@@ -80,6 +93,35 @@ def usual_rules(model: Model) -> dict[str, str]:
         for kind in KINDS for place, tolerance in enumerate(tolerances, start=1)
     }  # fmt: skip
     return rules | {"sparing auto": "sparing+shift"}
+
+
+def further_rules(
+    schedules: Sequence[str], models: Mapping[str, Model]
+) -> dict[str, dict[str, str]]:
+    """For each model, rules beside the usual by name; a plan goes to the models it was made for.
+
+    Args:
+        schedules: string forms, `plan:FILE` among them.
+        models: by their paths.
+
+    Raises:
+        PatchError: a form can't be read, or a plan was made for none of the models.
+    """
+    found: dict[str, dict[str, str]] = {path: {} for path in models}
+    for text in schedules:
+        rule = parse_rule(text)
+        able = [path for path, model in models.items()
+                if plan_objection(rule, model, model.domain) is None]  # fmt: skip
+        if not able:
+            *_, last = models.values()
+            raise PatchError(f"{plan_objection(rule, last, last.domain)}")
+        for path in able:
+            own = found[path]
+            # Seeds that follow plans of their own share a row.
+            given = sum(name.startswith(GIVEN) for name in own)
+            name = f"{GIVEN} {given + 1}" if isinstance(rule, Planned) else text
+            own[name] = text
+    return found
 
 
 @dataclass
@@ -125,6 +167,7 @@ class Control:
 
     def _row(self, rule: Rule) -> dict[str, Any]:
         own, errors, tokens, each = self.own, [], 0.0, []
+        drawn: list[dict[str, Any]] = []
         by_step = torch.zeros(own.truth.shape[1], dtype=torch.float64)
         for window, truth in own.batches():
             frames = rollout(self.model, window, steps=truth.shape[1], schedule=rule,
@@ -146,9 +189,9 @@ class Control:
                     [per_axis(made.choice.patch, window.domain.ndim, "patch")[0] for made in record]
                     for record in frames.records
                 ]
-                drawn = _example(str(rule), part, told, patches)
-                if not self.example or _telling(drawn) > _telling(self.example):
-                    self.example = drawn
+                drawn.append(_example(str(rule), part, told, patches))
+        if drawn:
+            self._show(drawn)
         every = torch.cat(errors)
         return {
             "rule": str(rule),
@@ -160,6 +203,18 @@ class Control:
             "tokens_of_each": each,
             "errors": every.mean(dim=1).tolist(),
         }
+
+    def _show(self, drawn: Sequence[dict[str, Any]]) -> None:
+        """Keep the rollout of a rule that tells most, if it tells more than those before.
+
+        Args:
+            drawn: that of each batch.
+        """
+        best = max(drawn, key=_telling)
+        for count in ("held", "rollouts"):
+            best[count] = sum(own[count] for own in drawn)
+        if not self.example or _telling(best) > _telling(self.example):
+            self.example = best
 
 
 def _front(rows: Sequence[Mapping[str, Any]], what: str, tokens: float) -> float:
@@ -181,10 +236,10 @@ def _example(
     errors: Tensor,
     told: Sequence[ErrorEstimate | None],
     patches: Sequence[Sequence[int]],
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     """The rollout of a batch that tells most: of those whose band holds the one that changes most.
 
-    `held` says of how many rollouts of the batch that is: of a band of 90 % not all of them.
+    `held` says how many of the `rollouts` have a band that holds at all steps: of 90 %, not all.
     """
     known = [estimate for estimate in told if estimate is not None]
     changes = [sum(a != b for a, b in pairwise(own)) for own in patches]
@@ -198,7 +253,8 @@ def _example(
         "rule": rule,
         "changes": changes[row],
         "inside": inside[row],
-        "held": sum(inside) / len(inside),
+        "held": sum(inside),
+        "rollouts": len(inside),
         "error": errors[row].tolist(),
         "value": [float(e.value[row]) for e in known],
         "bounds": {

@@ -180,6 +180,7 @@ COVERED = {
     "rollout/steering": "rollout/test_controllers",
     "studies/candidates": "studies/test_assess",
     "studies/page/assess_pictures": "studies/test_assess",
+    "studies/page/assess_rows": "studies/page/test_assess_equal",
     "studies/page/assess_tables": "studies/test_assess",
     "studies/page/assess_values": "studies/test_assess",
     "cli/app": "cli/test_cli",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +21,51 @@ from overtone.report.style import (
     styled,
 )
 from studies.instrument import RATES
-from studies.page.assess_tables import COMMAND, FILE, read
+from studies.page.assess_rows import COMMAND, FILE, read
 
 
 def band(folder: Path, what: str = "test") -> Figure:
     """A rollout of two systems with its band and the true error, and the patches below.
 
+    Of all seeds' rollouts those are drawn whose band holds the true error at all steps, and of
+    these the ones whose patch changes most often. Each says how many of its controller's rollouts
+    there are whose band holds; where none does, the one that is drawn says so.
+
     Args:
         folder: of the results.
-        what: the set of flows; of its rollouts, those are drawn whose band holds the true error at
-            all steps, and of these the ones whose patch changes most often.
+        what: the set of flows.
     """
-    examples = [(name, models[0]["example"].get(what)) for name, models in _systems(folder).items()]
-    found = [(name, own) for name, own in examples if own]
-    found.sort(key=lambda pair: (pair[1].get("inside", False), pair[1]["changes"]), reverse=True)
-    shown = []
-    for name, own in found[:2]:
-        bounds = {float(level): (_floats(pair[0]), _floats(pair[1]))
-                  for level, pair in own["bounds"].items()}  # fmt: skip
-        title = f"{name.removesuffix('-mini')}, {own['rule']}"
-        shown.append(Banded(title, _floats(own["error"]), _floats(own["value"]), bounds,
-                            own["patches"]))  # fmt: skip
-    return error_band(shown)
+    drawn = []
+    for name, models in _systems(folder).items():
+        found = [own for model in models if (own := model["example"].get(what))]
+        if found:
+            drawn.append((name, max(found, key=_telling)))
+    drawn.sort(key=lambda pair: _telling(pair[1]), reverse=True)
+    return error_band([_banded(name, own) for name, own in drawn[:2]])
+
+
+def _telling(own: Mapping[str, Any]) -> tuple[bool, int]:
+    """How much a rollout shows: a band that holds, then many changes of the patch."""
+    return bool(own.get("inside")), own["changes"]
+
+
+def _banded(name: str, own: Mapping[str, Any]) -> Banded:
+    """A rollout as the figure takes it.
+
+    Args:
+        name: of its system.
+        own: what the study kept of it.
+    """
+    bounds = {float(level): (_floats(pair[0]), _floats(pair[1]))
+              for level, pair in own["bounds"].items()}  # fmt: skip
+    note = ""
+    if "held" in own:
+        level = f"{100 * float(own['level']):.0f} %"
+        kept = f"of {own['rollouts']} rollouts {own['held']} stay in their {level} band"
+        note = kept if own["inside"] else f"{kept}; not this one"
+    title = f"{name.removesuffix('-mini')}, {own['rule']}"
+    error, value = _floats(own["error"]), _floats(own["value"])
+    return Banded(title, error, value, bounds, own["patches"], note=note)
 
 
 @styled

@@ -19,7 +19,7 @@ from overtone.report.figures.dial import rollout_dial
 from overtone.report.figures.steps import rollout_errors, seam_growth
 from overtone.report.style import DPI, RC, NothingToDraw
 from studies.catalogue import SHEAR
-from studies.page import assess_tables
+from studies.page import assess_rows
 from studies.page.assess_pictures import band, curves
 from studies.page.fronts import fronts
 from studies.page.sources import Library
@@ -112,7 +112,7 @@ def draw_pictures(results: str | Path, out: str | Path) -> list[Path]:
         if run:
             name = f"results-rivals-{system.recipe.removesuffix('-mini')}"
             written.append(_save(fronts(run), out / f"{name}.png"))
-    if (assess_tables.read(library.folder) or {}).get("systems"):
+    if (assess_rows.read(library.folder) or {}).get("systems"):
         for name, draw in (("assess", band), ("detection", curves)):
             written.append(_save(draw(library.folder), out / f"results-{name}.png"))
     return written

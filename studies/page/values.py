@@ -9,6 +9,7 @@
 | `value: share COMPARISON A B QUANTITY` | A in % of B |
 | `value: times COMPARISON A B QUANTITY` | A divided by B |
 | `value: plan-change COMPARISON SCHEDULE QUANTITY` | its plan against a schedule, in % |
+| `value: plan-within LIMIT SCHEDULE QUANTITY COMPARISON…` | how many are at most so many % above |
 
 | quantity | A and B are | meaning |
 |---|---|---|
@@ -44,7 +45,7 @@ from studies.page.sources import Library, Source
 SEED = int | None
 Seeds = dict[SEED, Estimate]
 NOT_RUN = "not run yet"
-PLANNED = "plan-change"
+PLANNED, WITHIN = "plan-change", "plan-within"
 EVERY = "*"
 """In place of a schedule: the mean over all."""
 COUNTS = ("tokens", "parameters", "updates")
@@ -207,20 +208,48 @@ OF_TWO: dict[str, Callable[[Seeds, Seeds], str]] = {
 }
 
 
+def _plan_and(other: str, quantity: str, name: str, library: Library) -> tuple[Seeds, Seeds] | None:
+    """A number of a comparison's plan, and of a schedule that it was given the tokens of.
+
+    Args:
+        other: the schedule.
+        quantity: the number.
+        name: of the comparison.
+        library: of results.
+
+    Returns:
+        Both, or None where the comparison was not run.
+    """
+    source = library.source(name)
+    if source is None:
+        return None
+    if source.plan is None:
+        raise PageError(f"'{name}' has no plan")
+    model = source.models()[0]  # whom the plan is for
+    own, against = (measure(source, f"{model}:{rule}", quantity)
+                    for rule in (source.plan["schedule"], other))  # fmt: skip
+    return own, against
+
+
 def _plan_change(block: Block, library: Library) -> str:
     """A comparison's plan against a schedule that it was given the tokens of, in %."""
     if block.options or len(block.names) != 3:
         raise PageError(f"expected 'value: {PLANNED} COMPARISON SCHEDULE QUANTITY'")
     name, other, quantity = block.names
-    source = library.source(name)
-    if source is None:
+    pair = _plan_and(other, quantity, name, library)
+    return NOT_RUN if pair is None else OF_TWO["change"](*pair)
+
+
+def _plan_within(block: Block, library: Library) -> str:
+    """In how many comparisons the plan is at most some % above a schedule."""
+    if block.options or len(block.names) < 4:
+        raise PageError(f"expected 'value: {WITHIN} LIMIT SCHEDULE QUANTITY COMPARISON…'")
+    limit, other, quantity, *names = block.names
+    pairs = [_plan_and(other, quantity, name, library) for name in names]
+    found = [_mean(pair[0]) / _mean(pair[1]) - 1 for pair in pairs if pair is not None]
+    if not found:
         return NOT_RUN
-    if source.plan is None:
-        raise PageError(f"'{name}' has no plan")
-    model = source.models()[0]  # whom the plan is for
-    seeds = [measure(source, f"{model}:{own}", quantity)
-             for own in (source.plan["schedule"], other)]  # fmt: skip
-    return OF_TWO["change"](*seeds)
+    return f"{sum(100 * change <= float(limit) for change in found)} of {len(found)}"
 
 
 def render_value(block: Block, library: Library) -> str:
@@ -228,6 +257,8 @@ def render_value(block: Block, library: Library) -> str:
     kind = block.kind
     if kind == PLANNED:
         return _plan_change(block, library)
+    if kind == WITHIN:
+        return _plan_within(block, library)
     if kind not in OF_ONE and kind not in OF_TWO:
         known = [*OF_ONE, *OF_TWO]
         raise PageError(

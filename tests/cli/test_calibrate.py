@@ -28,6 +28,10 @@ def test_estimates_before_and_after(overtone, model, data, tmp_path):
     code, said = overtone("rollout", model, data, "--out", tmp_path / "before", *options)
     assert code == 0, said
     assert "not calibrated" in said
+    for one in json.loads((tmp_path / "before" / "rollout.json").read_text())["rollouts"]:
+        assert [*one["error by field"]] == [*WellFolder(data, "test").domain.fields]
+        columns = zip(*one["error by field"].values(), strict=True)
+        assert [sum(own) / len(own) for own in columns] == pytest.approx(one["error"], rel=1e-4)
     code, said = overtone("calibrate", model, data, "--steps", 4, "--windows", 20)
     assert code == 0, said
     assert "4-8+shift" in said

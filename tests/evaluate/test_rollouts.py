@@ -7,7 +7,9 @@ import pytest
 import torch
 
 import overtone as ot
+from overtone.errors import PatchError
 from overtone.evaluate import Candidate, Trajectories
+from overtone.evaluate.candidates import choose_schedules
 from overtone.evaluate.rollouts import roll_out, sample_steps
 from overtone.metrics import vrmse
 from overtone.models.calibration import Band, Calibration
@@ -18,7 +20,7 @@ def measure(candidate, toy, schedule="4-8", steps=10, batch=3, context=None, **r
     ticks = []
     run, samples, _ = roll_out(
         candidate,
-        ot.parse_schedule(schedule),
+        ot.parse_rule(schedule),
         truth,
         steps=steps,
         yardsticks={},
@@ -189,3 +191,20 @@ def test_controllers_tell_it_of_the_steps_that_they_chose(sloppy, toy):
         seed=0, device="cpu", tick=lambda: None,
     )[0].told  # fmt: skip
     assert told.patches == (8, 8, 8)
+
+
+def test_a_controller_that_lives_by_the_calibration_can_steer_a_calibrated_model(sloppy, toy):
+    """`sparing` without a tolerance takes it from the usual errors of single steps."""
+    domain, notes = sloppy.model.domain, []
+    with pytest.raises(PatchError, match="can follow none"):  # this calibration has none
+        choose_schedules(sloppy, ["sparing+shift"], domain, 4, notes.append)
+    assert "is not calibrated on this grid" in notes[0]
+    usual = {"4": 0.01, "8": 0.02}
+    sloppy.model.calibration = replace(sloppy.model.calibration, errors=usual)
+    (rule,) = choose_schedules(sloppy, ["sparing:8-4+shift"], domain, 4, notes.append)
+    assert sloppy.patches_of(rule, 4) == (8, 4)
+    run, _ = measure(sloppy, toy, rule, steps=4, trajectories=1)
+    frames = ot.rollout(sloppy.model, Trajectories(toy, ("a", "clock"), 2, {}).window([0], 2, 2),
+                        steps=4, schedule=rule)  # fmt: skip
+    assert [*frames][-1].isfinite().all()
+    assert run.tokens == frames.tokens

@@ -9,11 +9,13 @@ import pytest
 import torch
 
 import overtone as ot
-from overtone.errors import ConfigError
+from overtone.errors import ConfigError, PatchError
 from overtone.metrics import vrmse
 from overtone.models import calibration
 from overtone.rollout import Made, Task
 from overtone.solvers.datasets import build_system, generate
+from overtone.train.config import DataConfig, GenerateConfig
+from overtone.train.run import data_folder
 from studies import assess, candidates, control
 from studies.page import assess_pictures, assess_tables, assess_values
 from studies.page.blocks import PageError
@@ -39,7 +41,7 @@ def measured(tmp_path_factory, make_model):
             patch.setattr(assess, "recipe", lambda name, made=made: made)
             patch.setattr(assess, "plan", planned)
             bench = assess.Bench(model, "ks", system, size, data, mixed, lambda _: None)
-            found.append({"model": "ks", "seed": seed, **bench.measure(["8"])})
+            found.append({"model": "ks", "seed": seed, **bench.measure({"8": "8"})})
     # Untrained models err alike, and tolerances of three digits may be the same: let them differ.
     for rows in found[1]["control"].values():
         for name, row in rows.items():
@@ -104,7 +106,7 @@ def test_pages_and_the_picture_show_it(measured, tmp_path):
     table = assess_tables.render("assess-control", (), tmp_path)
     assert "| shear-flow | test | sparing 1 (each seed's own) |" in table
     assess._save(tmp_path / "assess.json", "signals", "shear-flow-mini", {"disagreement": 0.5})
-    for kind in {*assess_tables.KINDS} - {"assess-tried"}:
+    for kind in {*assess_tables.KINDS} - {"assess-tried", "assess-candidates"}:
         text = assess_tables.render(kind, (), tmp_path)
         whole = ("assess-detection", "assess-signals")
         assert "| shear-flow | test |" in text or kind in whole
@@ -114,6 +116,12 @@ def test_pages_and_the_picture_show_it(measured, tmp_path):
         assess_tables.render("assess-control", ("x",), tmp_path)
     figure = assess_pictures.band(tmp_path)
     assert {line.get_gid() for line in figure.axes[0].lines} >= {"truth", "estimate"}
+    # Of both seeds the one that tells more, and how many others are like it.
+    example = max((m["example"]["test"] for m in measured), key=assess_pictures._telling)
+    kept = f"of {example['rollouts']} rollouts {example['held']} stay in their 90 % band"
+    note = figure.axes[1].get_title()
+    assert note == (kept if example["inside"] else f"{kept}; not this one")
+    assert figure.axes[0].get_title() == f"shear-flow, {example['rule']}"
     lines = {line.get_gid(): line for line in assess_pictures.curves(tmp_path).axes[0].lines}
     found = [model["detection"]["noise 0.1"]["found"] for model in measured]
     mean = [sum(pair) / 2 for pair in zip(*found, strict=True)]
@@ -130,6 +138,47 @@ def test_seeds_are_averaged_and_their_range_is_shown(measured, tmp_path):
     errors = [model["control"]["test"]["adaptive 2"]["error"] for model in measured]
     shown = f"{sum(errors) / 2:.3f} ({min(errors):.3f} to {max(errors):.3f})"
     assert row.split("|")[6].strip() == shown
+
+
+@pytest.fixture
+def tiny(make_model, tmp_path, monkeypatch):
+    """A system that takes seconds, and two seeds of a model of it in folders."""
+    generated = GenerateConfig(
+        system="kuramoto_sivashinsky", grid=(64,), settings={"viscosity": 1.0},
+        trajectories=6, steps=16, splits=(0.2, 0.4, 0.4),
+    )  # fmt: skip
+    data = DataConfig(generate=generated)
+    monkeypatch.setattr(assess, "CONTEXT", 3)
+    monkeypatch.setattr(assess, "SYSTEMS", {"ks-mini": assess.System(0, "viscosity", (1.3,))})
+    monkeypatch.setattr(assess, "recipe", lambda name: SimpleNamespace(data=data))
+    folder = data_folder(data)
+    domain = ot.data.WellFolder(folder, "test").domain
+    paths = [tmp_path / "run", tmp_path / "run-seed1"]
+    for seed, path in enumerate(paths):
+        torch.manual_seed(seed)
+        make_model(domain, patches=(8, 16), context=3).save(path)
+        found = ot.plan(ot.load(path), folder, steps=4, tokens=24, starts=1)
+        found.save(path.with_suffix(".json"))
+    return [str(path) for path in paths], [f"plan:{path.with_suffix('.json')}" for path in paths]
+
+
+def test_several_seeds_with_a_plan_for_each(tiny, tmp_path):
+    """All of it, as `python -m studies assess SYSTEM --model … --schedule plan:…` runs it."""
+    models, plans = tiny
+    content = assess.run("ks-mini", models, tmp_path, size=assess.QUICK, tell=lambda _: None,
+                         schedules=[*plans, "16"])  # fmt: skip
+    found = content["systems"]["ks-mini"]
+    assert [own["model"] for own in found] == ["run", "run-seed1"]
+    for own, text in zip(found, plans, strict=True):
+        rules = own["control"]["test"]
+        assert rules[f"{control.GIVEN} 1"]["rule"] == str(ot.parse_schedule(text))
+        assert f"{control.GIVEN} 2" not in rules
+        assert rules["plan"]["tokens"] <= own["plan"]["tokens"]
+        assert "16" in rules
+    for kind in {*assess_tables.KINDS} - {*assess_tables.PARTS}:
+        assert "| ks |" in assess_tables.render(kind, (), tmp_path)
+    with pytest.raises(PatchError, match="was made for another model"):
+        assess.run("ks-mini", models[:1], tmp_path, schedules=plans[1:])
 
 
 def test_other_parameters_are_those_that_training_never_saw(measured, tmp_path, make_model):
@@ -194,8 +243,9 @@ def compared(tmp_path):
     """Two systems, of which one has patch 4's error for half of its tokens by a controller."""
     for name, best in (("a", 0.09), ("b", 0.2)):
         rows = {"4+shift": made_row(100, 0.1), "16+shift": made_row(10, 0.3),
+                "4-16+shift": made_row(55, 0.25),
                 "sparing 1": made_row(50, best, open_loop=0.1, open_loop_worst=0.05)}  # fmt: skip
-        found = {"control": {"test": rows}, "instrument": {"test": {
+        found = {"example": {}, "control": {"test": rows}, "instrument": {"test": {
             "patch, within": {"ratio": best, "coverage": {"0.9": best}}}}}  # fmt: skip
         assess._save(tmp_path / "assess.json", "systems", name, [found])
 
@@ -207,6 +257,8 @@ def test_counts_and_ranges_for_sentences(tmp_path):
     assert assess_values.render("assess-wins", ("sparing", "worst"), tmp_path) == "0 of 2"
     assert assess_values.render("assess-aims", ("any",), tmp_path) == "1 of 2"
     assert assess_values.render("assess-aims", ("adaptive",), tmp_path) == "0 of 2"
+    assert assess_values.render("assess-plans", ("3",), tmp_path) == "not run yet"
+    assert assess_values.render("assess-held", ("test",), tmp_path) == "not run yet"
     told = assess_values.render("assess-range", ("test", "within", "0.9"), tmp_path)
     assert told == "9 to 20 %"
     told = assess_values.render("assess-range", ("test", "within", "ratio"), tmp_path)

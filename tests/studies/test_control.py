@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import overtone as ot
-from studies.control import KINDS, SHARES, Set, _example, usual_rules
+from studies.control import KINDS, RANDOM, SHARES, Control, Set, _example, usual_rules
 
 
 def test_tolerances_lie_between_what_all_patches_miss_and_what_none_does():
@@ -21,6 +21,7 @@ def test_tolerances_lie_between_what_all_patches_miss_and_what_none_does():
         assert found == pytest.approx(expected, rel=0.01)
         assert all(rule.shift is True for rule in own)
     assert {"4+shift", "8+shift", "16+shift", "4-8-16+shift"} <= rules.keys()
+    assert sum(name.startswith("random:") for name in rules) == RANDOM
 
 
 def test_some_of_a_set():
@@ -40,4 +41,19 @@ def test_the_example_is_one_whose_band_holds_and_then_one_of_many_changes():
     drawn = _example("r", errors, told, [[4, 8, 4], [4, 8, 8], [4, 4, 4]])
     assert drawn["patches"] == [4, 8, 8]
     assert drawn["inside"]
-    assert drawn["held"] == pytest.approx(2 / 3)
+    assert (drawn["held"], drawn["rollouts"]) == (2, 3)
+
+
+def test_what_is_shown_is_the_best_of_all_batches_and_counts_those_of_its_rule():
+    comparison = Control(SimpleNamespace(), SimpleNamespace(), lambda _: None)
+    comparison._show([made(True, 1, "a", held=2), made(False, 9, "a", held=0)])
+    assert (comparison.example["rule"], comparison.example["changes"]) == ("a", 1)
+    assert (comparison.example["held"], comparison.example["rollouts"]) == (2, 6)
+    comparison._show([made(False, 7, "b", held=0)])  # tells less
+    assert comparison.example["rule"] == "a"
+    comparison._show([made(True, 2, "c", held=1)])
+    assert (comparison.example["rule"], comparison.example["held"]) == ("c", 1)
+
+
+def made(inside, changes, rule, held):
+    return {"inside": inside, "changes": changes, "rule": rule, "held": held, "rollouts": 3}

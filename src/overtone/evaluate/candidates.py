@@ -20,8 +20,15 @@ from overtone.grid import PatchGrid
 from overtone.models.base import Model
 from overtone.models.flops import call_flops
 from overtone.models.storage import load_with_config, locate_model
-from overtone.rollout import Adaptive, Rule, Stepper, Task, parse_rule, plan_objection
-from overtone.rollout.estimates import ordered
+from overtone.rollout import (
+    Adaptive,
+    Rule,
+    Sparing,
+    Stepper,
+    parse_rule,
+    plan_objection,
+)
+from overtone.rollout.loop import task_of
 from overtone.schedules import (
     Constant,
     Cycle,
@@ -129,14 +136,15 @@ class Candidate:
         """The patches that a rollout uses, or may use, each once."""
         if isinstance(rule, Schedule):
             return used_patches(rule, steps)
-        return (rule.patches if isinstance(rule, Adaptive) else None) or self.model.patches
+        own = rule.patches if isinstance(rule, (Adaptive, Sparing)) else None
+        return own or self.model.patches
 
     def refusal(self, rule: Rule, domain: Domain, steps: int) -> str | None:
         """Why a controller can't steer the model; None if it can, and for schedules."""
         if isinstance(rule, Schedule):
             return None
         try:
-            rule.on(Task(domain, steps, ordered(self.model.patches, domain.ndim)))
+            rule.on(task_of(self.model, domain, steps))
         except PatchError as error:
             return str(error)
         return None

@@ -232,6 +232,10 @@ class _Flight:
             }
             if told:
                 log["error"] = [float(e.value[place]) for e in told]
+                log["error by field"] = {
+                    name: [float(e.fields[place, number]) for e in told]
+                    for number, name in enumerate(self._window.domain.fields)
+                }
                 for level in told[0].bounds:
                     pair = [[float(e.bounds[level][side][place]) for e in told] for side in (0, 1)]
                     log[f"interval {level:g}"] = pair

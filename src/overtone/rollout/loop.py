@@ -155,9 +155,7 @@ def _judged_rollout(
     patches, calibration = means
     name = str(rule)
     if isinstance(rule, Controller):
-        known = {patch: calibration.error_of(patch) for patch in patches} if calibration else {}
-        usual = {patch: error for patch, error in known.items() if error}
-        rule = rule.on(Task(window.domain, steps + len(earlier[0]), patches, usual))
+        rule = rule.on(_task(means, window.domain, steps + len(earlier[0])))
     kind = against if isinstance(against, str) and isinstance(rule, Schedule) else None
     steering = Steering(rule, kind, patches, calibration, earlier)
     second = None
@@ -227,6 +225,17 @@ def _means(model: Stepper, domain: Domain) -> tuple[tuple[Patch, ...], Calibrati
     calibration = getattr(model, "calibration", None)
     found = calibration.on(domain) if isinstance(calibration, Calibration) else None
     return ordered(patches, domain.ndim), found
+
+
+def task_of(model: Stepper, domain: Domain, steps: int) -> Task:
+    """What a controller is told of a rollout of a model, before it begins."""
+    return _task(_means(model, domain), domain, steps)
+
+
+def _task(means: tuple[tuple[Patch, ...], Calibration | None], domain: Domain, steps: int) -> Task:
+    patches, calibration = means
+    known = {patch: calibration.error_of(patch) for patch in patches} if calibration else {}
+    return Task(domain, steps, patches, {patch: e for patch, e in known.items() if e})
 
 
 class Rollout(Iterator[Tensor]):

@@ -29,11 +29,11 @@ from overtone.rollout import (
     ErrorEstimate,
     Made,
     Rule,
-    Task,
     parse_rule,
     rollout,
 )
-from overtone.rollout.estimates import LEVEL, ordered
+from overtone.rollout.estimates import LEVEL
+from overtone.rollout.loop import task_of
 from overtone.schedules import Choice
 
 LONGEST = 1_000_000
@@ -249,8 +249,7 @@ def followable(candidate: Candidate, schedule: Rule | str, domain: Domain, step:
     """A schedule that the model can follow from a step on, as far as can be seen."""
     chosen = parse_rule(schedule)
     if isinstance(chosen, Controller):
-        patches = ordered(candidate.model.patches, domain.ndim)
-        chosen.on(Task(domain, LONGEST, patches))  # refuses what it can't steer
+        chosen.on(task_of(candidate.model, domain, LONGEST))  # refuses what it can't steer
         return chosen
     if not candidate.patched:
         return chosen

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from overtone.report.figures.band import Banded, error_band
@@ -25,6 +27,12 @@ def test_the_true_error_is_drawn_in_its_band_and_patches_below():
     bars = {round(bar.get_x() + bar.get_width() / 2): bar.get_y() + 0.5 for bar in below.patches}
     assert bars == {1: 2, 2: 2, 3: 0, 4: 1}
     assert above.get_title() == "flow, adaptive:0.02"
+    assert not below.get_title()
+
+
+def test_a_note_stands_above_the_patches():
+    _, below = error_band([replace(ROLLOUT, note="of 9 rollouts 7 stay")]).axes
+    assert below.get_title() == "of 9 rollouts 7 stay"
 
 
 def test_several_stand_side_by_side():

@@ -55,3 +55,20 @@ def test_a_plan_against_a_schedule_in_a_sentence(make_comparison):
     library.source = lambda _: Source("some", make_comparison())
     with pytest.raises(PageError, match="'some' has no plan"):
         rendered("some", "16", "vrmse_all")
+
+
+def test_for_how_many_comparisons_the_planner_kept_its_rule(make_comparison):
+    made = {"a": planned(make_comparison, schedule="16"), "b": planned(make_comparison, "4-8-16")}
+    library = SimpleNamespace(source=made.get)
+
+    def rendered(*names):
+        return render_value(Block("value", "plan-within", names, {}, 1, 0, 0), library)
+
+    runs = {run.schedule: run.vrmse_all.value for run in made["a"].results.models[0].runs}
+    above = 100 * (runs["16"] / runs["4-8-16"] - 1)
+    assert above > 0.1
+    for limit, said in ((0, "1 of 2"), (above - 0.01, "1 of 2"), (above + 0.01, "2 of 2")):
+        assert rendered(str(limit), "4-8-16", "vrmse_all", "a", "b") == said
+    assert rendered("0", "4-8-16", "vrmse_all", "not there") == "not run yet"
+    with pytest.raises(PageError, match="expected 'value: plan-within LIMIT"):
+        rendered("0", "4-8-16", "vrmse_all")

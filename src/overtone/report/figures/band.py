@@ -40,6 +40,7 @@ class Banded:
         bounds: level -> lower and upper bounds `(S,)`.
         patches: of the steps.
         horizon: the last step that was calibrated; None if all were.
+        note: what else there is to say of it, in a line above its patches.
     """
 
     title: str
@@ -48,6 +49,7 @@ class Banded:
     bounds: Mapping[float, tuple[Sequence[float], Sequence[float]]]
     patches: Sequence[Patch]
     horizon: int | None = None
+    note: str = ""
 
 
 @styled
@@ -62,6 +64,8 @@ def error_band(rollouts: Sequence[Banded]) -> Figure:
         _draw_band(above, own)
         _draw_patches(below, own.patches)
         above.set_title(label(own.title, 60))
+        if own.note:
+            below.set_title(label(own.note, 60), fontsize=8, color=GREY)
         if column == 0:
             above.set_ylabel("VRMSE, mean over fields")
             below.set_ylabel("patch")
