@@ -7,7 +7,8 @@ import pytest
 pytest.importorskip("sphinx")
 
 import overtone as ot
-from docs.builder.api import all_listed, barred, kind, listed, listing, skip
+from docs.builder.api import all_listed, barred, kind, listed, listing, sign, skip
+from overtone.rollout import Stepper
 
 
 def test_names_are_read_from_the_blocks(tmp_path):
@@ -48,6 +49,28 @@ def test_members_that_refer_to_a_private_base_are_left_out():
     assert skip(None, "method", "hook", hook, False, None)
     assert not skip(None, "method", "own", own, False, None)
     assert skip(None, "method", "own", own, True, None)
+
+
+def test_how_an_object_is_called_is_shown_where_it_is_said():
+    """Of a class of one's own that is what has to be written."""
+    for role in (ot.Controller, ot.Schedule, Stepper):
+        assert not skip(None, "class", "__call__", role.__call__, True, None)
+    assert skip(None, "class", "__call__", ot.Constant.__call__, True, None)  # as any schedule
+    assert skip(None, "class", "__call__", object.__init__, True, None)
+
+
+@pytest.mark.parametrize(
+    ("thing", "signature", "shown"),
+    [
+        (Stepper, "(*args, **kwargs)", ""),
+        (ot.Domain, "(shape: ~a.B, dt: float = 1.0)", "(shape: ~a.B, dt: float = 1.0)"),
+        (ot.Domain, "(a=<factory>, b=<function join_frames>)", "(a=..., b=join_frames)"),
+    ],
+)
+def test_signatures_are_python(thing, signature, shown):
+    """Otherwise types would be shown with all their modules."""
+    assert sign(None, "class", "a.B", thing, None, signature, "")[0] == shown
+    assert sign(None, "data", "a.B", {}, None, None, None) is None
 
 
 def test_everything_public_is_documented():
