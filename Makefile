@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDEST := .venv-oldest
+# Some slow tests compile for longer than the fast suite may hang (pyproject.toml).
+PATIENT := -o faulthandler_timeout=2400
 
 # Caches stay inside the repository, so that removing the folder removes everything.
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
@@ -51,13 +53,13 @@ test-all: $(STAMP) lint types ## also the comparisons with the_well, timm and ne
 		neuraloperator==2.0.0 tensorly==0.10.0 tensorly-torch==0.5.0 opt_einsum==3.4.0 scipy==1.17.1 \
 		zencfg==1.0.0 ruamel.yaml==0.19.1 configmypy==0.2.0 requests==2.34.2 \
 		urllib3==2.8.0 charset-normalizer==3.5.2 certifi==2026.10.18
-	$(BIN)/python -m pytest -n 2 -m 'not browser'
+	$(BIN)/python -m pytest -n 2 -m 'not browser' $(PATIENT)
 
 test-slow: $(STAMP) ## the longer checks
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow $(PATIENT)
 
 test-browser: $(STAMP) ## the viewer in a real browser, which it installs where it may
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || test -n "$$CHROMIUM" || \
+	@test -n "$$CHROMIUM" || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "installing chromium" && \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium >/dev/null; } || \
 		{ echo "error: no chromium here; install it (Debian: apt-get install chromium), or name a browser with CHROMIUM=/path/to/it"; exit 2; }

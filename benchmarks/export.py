@@ -23,7 +23,7 @@ import torch
 
 import overtone as ot
 from overtone.errors import ExportError
-from overtone.export.formats import FORMATS, quiet, require_format
+from overtone.export.formats import FORMATS, Format, quiet, require_format
 from overtone.export.program import moved_axes, trace, waves
 from overtone.files import replacing
 from overtone.models.base import Model
@@ -43,9 +43,6 @@ def steps(model: Model, patch: Patch, folder: Path) -> tuple[dict[str, Step], di
     made = {"eager": 0.0, "compiled": _cost(lambda: compiled(window, patch))}
     ways["compiled"] = lambda: compiled(window, patch)
     with quiet():
-        began = _clock()
-        program = trace(model, model.domain, patch)
-        traced = _clock() - began
         for kind, how in FORMATS.items():
             try:
                 require_format(kind)
@@ -53,10 +50,15 @@ def steps(model: Model, patch: Patch, folder: Path) -> tuple[dict[str, Step], di
                 print(error)
                 continue
             path = folder / f"{kind}-{patch}{how.suffix}"
-            made[kind] = traced + _cost(lambda how=how, path=path: how.write(program, path))
+            made[kind] = _cost(lambda how=how, path=path: write(model, patch, how, path))
             call = how.load(path)
             ways[kind] = lambda call=call: call(window.fields, given)
     return ways, made
+
+
+def write(model: Model, patch: Patch, how: Format, path: Path) -> None:
+    """A program as `overtone export` writes it: with the complex numbers that a format knows."""
+    how.write(trace(model, model.domain, patch, exact=how.exact), path)
 
 
 def _clock() -> float:

@@ -165,11 +165,15 @@ def table(cases: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [HEADING, "|---" * HEADING.count(" | ") + "|---|"]
     for case in cases:
         known = [str(case[part]) for part in ("model", "axes", "sides", "tokenizer", "time")]
-        found = [
-            "refused" if isinstance(x, str) else f"{x:.0e}" for x in (case["onnx"], case["pt2"])
-        ]
-        lines.append(f"| {' | '.join([*known, *found])} |")
+        lines.append(f"| {' | '.join([*known, *map(_cell, (case['onnx'], case['pt2']))])} |")
     return lines
+
+
+def _cell(difference: float | str) -> str:
+    """A difference as the table has it, "0" if there is none at all."""
+    if isinstance(difference, str):
+        return "refused"
+    return f"{difference:.0e}" if difference else "0"
 
 
 def written(page: str, lines: Sequence[str]) -> str:

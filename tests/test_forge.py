@@ -11,6 +11,7 @@ FORGE = ROOT / ".github"
 WORKFLOWS = sorted((FORGE / "workflows").glob("*.yml"))
 TEMPLATES = sorted((FORGE / "ISSUE_TEMPLATE").glob("*.yml"))
 MAKEFILE = (ROOT / "Makefile").read_text()
+BROWSER = ROOT / "tests" / "browser" / "conftest.py"
 
 
 def read(path):
@@ -87,6 +88,32 @@ def test_jobs_end_and_their_actions_are_pinned(key):
             assert action.partition("/")[0] in {"actions", "pypa"}
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] is False
+
+
+def test_jobs_do_nothing_that_make_does_not():
+    """Otherwise a desk could not show what fails there."""
+    for key, job in jobs().items():
+        assert all(step.startswith("make ") for step in steps(job)), key
+
+
+def test_make_looks_for_the_browsers_that_the_tests_take():
+    recipe = MAKEFILE.partition("\ntest-browser:")[2].partition("{")[0]  # before it installs one
+    names = re.search(r"^NAMES = \((.*)\)$", BROWSER.read_text(), flags=re.M)[1]
+    assert re.findall(r"command -v ([\w-]+) >", recipe) == re.findall(r'"([\w-]+)"', names)
+
+
+def test_slow_tests_get_the_time_that_they_ask_for():
+    """What hangs outside Python ends all tests, but no sooner than a test's own limit."""
+    pages = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py")]
+    asked = [
+        int(n)
+        for page in pages
+        for n in re.findall(r"^@pytest\.mark\.timeout\((\d+)\)", page, flags=re.M)
+    ]
+    given = int(re.search(r"^PATIENT := -o faulthandler_timeout=(\d+)$", MAKEFILE, flags=re.M)[1])
+    assert max(asked) < given
+    for line in re.findall(r"^.*-m pytest.*-m (?:slow|'not browser').*$", MAKEFILE, flags=re.M):
+        assert line.endswith(" $(PATIENT)"), line
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)

@@ -31,6 +31,8 @@ from sphinx.errors import ExtensionError
 from sphinx.pycode import ModuleAnalyzer
 
 FOLDER = Path(__file__).resolve().parents[1] / "api"
+_WORDLESS = re.compile(r"<(?:function (\w+)|factory)>")
+"""Defaults that are made for each object, and functions."""
 _BLOCK = re.compile(r"^```\{api\} (\S+)\n(.*?)^```", re.S | re.M)
 
 
@@ -132,8 +134,34 @@ def describe(
     raise ExtensionError(f"{name} has no docstring below the line that makes it")
 
 
+def sign(
+    app: Sphinx,
+    what: str,
+    name: str,
+    thing: object,
+    options: Any,
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str, str | None] | None:
+    """Autodoc's event `autodoc-process-signature`, which answers with what is to be shown.
+
+    Nobody makes a protocol, so it has no signature. A default that Python has no words for would
+    leave all of a signature unread, with the full names of its types.
+    """
+    if getattr(thing, "_is_protocol", False):
+        return "", ""
+    return (
+        (_WORDLESS.sub(lambda found: found[1] or "...", signature), returns) if signature else None
+    )
+
+
 def skip(app: Sphinx, what: str, name: str, thing: object, skipped: bool, options: Any) -> bool:
-    """Autodoc's event `autodoc-skip-member`: what only refers to a private base is left out."""
+    """Autodoc's event `autodoc-skip-member`: what only refers to a private base is left out.
+
+    What takes the call of an object, and says how, is shown.
+    """
+    if getattr(thing, "__name__", "") == "__call__":
+        return not inspect.isfunction(thing) or not thing.__doc__
     return skipped or (inspect.getdoc(thing) or "").startswith("See `")
 
 
@@ -148,6 +176,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("api", Listing)
     app.add_role("public", public)
     app.connect("autodoc-process-docstring", describe)
+    app.connect("autodoc-process-signature", sign)
     app.connect("autodoc-skip-member", skip)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

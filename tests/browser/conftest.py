@@ -1,4 +1,4 @@
-"""A browser for the tests: Debian's Chromium; Playwright only drives it."""
+"""A browser for the tests: that of the machine; Playwright only drives it."""
 
 import os
 import re
@@ -9,9 +9,9 @@ import pytest
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update",
          "--disable-sync"]  # fmt: skip
-CHROMIUM = (
-    os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+"""What it may be called: `make test-browser` looks for the same."""
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 SIZES = {"wide": (1280, 900), "narrow": (400, 800)}
 
 

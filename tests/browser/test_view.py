@@ -1,6 +1,6 @@
 """The viewer's page in a real browser: `make test-browser`.
 
-Chromium is Debian's; Playwright only drives it.
+The browser is the machine's; Playwright only drives it.
 """
 
 import os

@@ -119,8 +119,11 @@ def test_the_matrix_has_every_mixing_on_every_boundary_with_every_tokenizer():
 
 def test_a_table_takes_the_place_of_another():
     case = {"model": "vit", "axes": 1, "sides": "open", "tokenizer": "csm", "time": "fold"}
-    rows = table([{**case, "onnx": 2.34e-6, "pt2": "no such operator"}])
-    assert rows[-1] == "| vit | 1 | open | csm | fold | 2e-06 | refused |"
+    rows = table(
+        [{**case, "onnx": 2.34e-6, "pt2": "no such operator"}, {**case, "onnx": 0, "pt2": 0.0}]
+    )
+    assert rows[-2] == "| vit | 1 | open | csm | fold | 2e-06 | refused |"
+    assert rows[-1] == "| vit | 1 | open | csm | fold | 0 | 0 |"
     page = f"before\n\n{rows[0]}\n|---|\n| old |\n\nafter\n"
     assert written(page, rows) == "before\n\n" + "\n".join(rows) + "\n\nafter\n"
     assert rows[1].count("---") == rows[0].count("|") - 1

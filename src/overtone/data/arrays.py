@@ -99,7 +99,7 @@ class ArrayWindows(Dataset[Item]):
         held = max(1, round(HELD_OUT * num))
         chosen = {int((i + 0.5) * num / held) for i in range(held)}
         if num > 1:
-            parts = [[], []]
+            parts: list[list[Tensor]] = [[], []]
             for i, frames in enumerate(self.trajectories):
                 parts[i in chosen].append(frames)
         else:

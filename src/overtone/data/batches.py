@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 from torch import Tensor
-from torch.utils.data import default_collate
+from torch.utils.data import default_collate  # pyright: ignore[reportUnknownVariableType]
 
 from overtone.domain import SAME, Domain, Window
 from overtone.errors import DataError

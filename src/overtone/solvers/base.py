@@ -76,7 +76,7 @@ class System(ABC):
     def coordinates(self) -> tuple[list[float], ...]:
         """Positions of the cells along each axis; centres that begin at 0 unless overridden."""
         pairs = zip(self.shape, self.extent, strict=True)
-        return tuple(cell_centres(n, length).tolist() for n, length in pairs)
+        return tuple([*map(float, cell_centres(n, length))] for n, length in pairs)
 
     @property
     def channels(self) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ class ShearFlow(IncompressibleFlow):
     def coordinates(self) -> tuple[list[float], ...]:
         """Cell centres of [0, 1] and [-1, 1]."""
         x, z = cell_centres(self.shape[0], 1.0), cell_centres(self.shape[1], 2.0, start=-1.0)
-        return x.tolist(), z.tolist()
+        return [*map(float, x)], [*map(float, z)]
 
     def initial(self, num: int, *, seed: int) -> Tensor:
         """Two layers; seeds differ in their thickness and in the waves at each of them."""

@@ -35,7 +35,7 @@ def lattice(patch: Patch, *, ndim: int = 1) -> frozenset[Frequency]:
 
 def lattice_union(patches: Iterable[Patch], *, ndim: int = 1) -> frozenset[Frequency]:
     """The frequencies that at least one of the grids excites."""
-    return frozenset().union(*(lattice(patch, ndim=ndim) for patch in _some(patches)))
+    return frozenset[Frequency]().union(*(lattice(patch, ndim=ndim) for patch in _some(patches)))
 
 
 def common_period(patches: Iterable[Patch], *, ndim: int = 1) -> tuple[int, ...]:

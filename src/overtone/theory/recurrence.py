@@ -171,14 +171,16 @@ def growth(
     if frequencies is None:
         frequencies = lattice_union(patches, ndim=ndim)
     chosen = tuple(sorted({min(f, mirror(f)) for f in frequencies}))
-    curves, injections, coherences = [], [], []
+    curves: list[tuple[float, ...]] = []
+    injections: list[int] = []
+    coherences: list[float] = []
     for frequency in chosen:
         covariance = injection_covariance(schedule, frequency, steps, model)
         strength = covariance.diagonal().real.sum().item()
         injections.append(round(strength))
         sum_energy = max(covariance.sum().real.item(), 0.0)
         coherences.append(sum_energy / strength**2 if strength else 0.0)
-        curves.append(tuple(carry(covariance, model.propagation).tolist()))
+        curves.append(tuple(map(float, carry(covariance, model.propagation))))
     return Growth(
         schedule=str(schedule),
         steps=tuple(range(1, steps + 1)),
@@ -206,7 +208,7 @@ def simulate(
     shared = amplitudes(trials, steps, model.persistence, random)
     apart = {p: amplitudes(trials, steps, model.persistence, random) for p in sorted(set(patches))}
     error = torch.zeros(trials, dtype=torch.complex128)
-    energies = []
+    energies: list[Tensor] = []
     for n, patch in enumerate(patches):
         amplitude = model.agreement**0.5 * shared[:, n]
         amplitude = amplitude + (1 - model.agreement) ** 0.5 * apart[patch][:, n]

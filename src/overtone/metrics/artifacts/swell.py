@@ -91,7 +91,7 @@ def _through(nodes: Tensor, places: Tensor) -> Tensor:
     rows = torch.zeros(len(places), len(nodes), dtype=torch.float64)
     for row, place in zip(rows, places, strict=True):
         nearest = (nodes - place).abs().argsort()[:NODES]
-        for one in nearest.tolist():
+        for one in map(int, nearest):
             others = nodes[nearest[nearest != one]]
             row[one] = ((place - others) / (nodes[one] - others)).prod()
     return rows

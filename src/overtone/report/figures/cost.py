@@ -50,7 +50,8 @@ def training_cost(folder: str | Path) -> Figure:
 
 def _scores(lines: list[dict[str, Any]]) -> list[tuple[float, float]]:
     """Minutes of training and score of each validation that did not blow up."""
-    found, minutes = [], 0.0
+    found: list[tuple[float, float]] = []
+    minutes = 0.0
     for line in lines:
         if line["kind"] == "train":
             minutes = (line["seconds"] or 0.0) / 60
