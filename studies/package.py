@@ -71,7 +71,9 @@ def package(run: Path, results: Results, label: str, name: str, out: Path) -> di
     # Scales have physical units, which half precision may be too narrow for.
     learned = {key: short(tensor) for key, tensor in model.named_parameters()}
     weights = {**model.state_dict(), **learned}
-    model.save(folder, weights=weights, training=load_candidate(run).training)
+    training = {**load_candidate(run).training}
+    training.pop("longer", None)  # nobody else has the run that could go on
+    model.save(folder, weights=weights, training=training)
     packaged = claim(folder, KIND)
     packaged.file("README.md").write_text(card(name, config, results, found))
     packaged.file(METRICS).write_text(short_log((run / METRICS).read_text()))

@@ -33,6 +33,9 @@ def test_a_packaged_model_is_the_trained_one_with_short_weights(trained, tmp_pat
     model = ot.load(run)
     before, learned = model.state_dict(), dict(model.named_parameters())
     after = ot.load(tmp_path / "weights" / "waves").state_dict()
+    # How to go on with a run that nobody else has is no advice.
+    assert "longer" in load_candidate(run).training
+    assert "longer" not in load_candidate(tmp_path / "weights" / "waves").training
     assert after.keys() == before.keys()
     for key, tensor in after.items():
         assert tensor.dtype == torch.float32
