@@ -15,7 +15,6 @@ from overtone.rollout import Stepper
 from tests.test_repository import ROOT
 
 LOOSE = {
-    "data": "check header layout origins source stats trajectories well writer",
     "evaluate": "candidates predictions",
     "metrics/artifacts": "growth harmonics periods",
     "metrics": "spectrum",
