@@ -15,9 +15,6 @@ from overtone.rollout import Stepper
 from tests.test_repository import ROOT
 
 LOOSE = {
-    "evaluate": "candidates predictions",
-    "metrics/artifacts": "growth harmonics periods",
-    "metrics": "spectrum",
     "models/cvit": "architecture model",
     "models/processors": "transformer",
     "models/tokenizers": "convolution",
