@@ -15,11 +15,7 @@ from overtone.rollout import Stepper
 from tests.test_repository import ROOT
 
 LOOSE = {
-    "models/cvit": "architecture model",
-    "models/processors": "transformer",
-    "models/tokenizers": "convolution",
     "report/figures": "animation artifacts axis_spectra curves dial heat panels steps",
-    "solvers": "active_matter datasets rayleigh_benard",
 }
 """Folder -> modules of public names that are checked in standard mode so far, most of them because
 h5py, matplotlib and YAML have no types."""
