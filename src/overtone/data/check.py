@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor
@@ -90,7 +90,8 @@ def _check_oddities(path: str, layouts: dict[str, Layout]) -> list[Finding]:
     """What is legal and odd about a dataset as a whole."""
     if not layouts:
         return []
-    found, first = [], next(iter(layouts.values()))
+    found: list[str] = []
+    first = next(iter(layouts.values()))
     again = "If axes were mixed up, import again with --layout"
     total = sum(layout.num_trajectories for layout in layouts.values())
     frames = max(layout.num_steps for layout in layouts.values())
@@ -128,7 +129,7 @@ def _check_file(place: Location, layouts: dict[str, Layout]) -> list[Finding]:
 
 def _compare(path: str, layout: Layout, reference: str, other: Layout) -> list[Finding]:
     """What differs between a file and the first good one."""
-    findings = []
+    findings: list[Finding] = []
     for what in ("shape", "axes", "channels", "fields", "boundaries", "dataset_name"):
         mine, theirs = getattr(layout, what), getattr(other, what)
         if mine != theirs:
@@ -151,7 +152,8 @@ def _compare(path: str, layout: Layout, reference: str, other: Layout) -> list[F
 
 def _plain(value: object) -> str:
     if isinstance(value, tuple):
-        return f"({', '.join(_plain(entry) for entry in value)})"
+        entries = cast("tuple[object, ...]", value)
+        return f"({', '.join(_plain(entry) for entry in entries)})"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -191,7 +193,7 @@ class _Scale:
         self._last = values[:, -1:].clone()
         self.steady = self.steady and bool((joined[:, 1:] == joined[:, :-1]).all())
         centred = joined.flatten(2) - joined.flatten(2).mean(2, keepdim=True)
-        norms = centred.norm(dim=2)
+        norms = cast("Tensor", centred.norm(dim=2))  # pyright: ignore[reportUnknownMemberType]
         both = norms[:, 1:] * norms[:, :-1]
         products = (centred[:, 1:] * centred[:, :-1]).sum(2)
         self.likeness = self.likeness + (products / both.where(both > 0, 1.0)).sum(1)
@@ -200,9 +202,11 @@ class _Scale:
 
 def _check_values(opened: OpenFile, spec: FieldSpec) -> list[Finding]:
     """The first NaN or infinity of each trajectory of a field, or why it can't be read."""
-    path, findings = opened.place.path, []
+    path = opened.place.path
+    findings: list[Finding] = []
+    reported: set[int] = set()
     names = spec.channels(opened.layout.axes)
-    count, scale, reported = 0, _Scale(), set()
+    count, scale = 0, _Scale()
     try:
         for block in scan(opened, spec):
             bad = ~block.values.isfinite()
@@ -285,7 +289,7 @@ def _check_stats(path: str | Path, layouts: dict[str, Layout]) -> list[Finding]:
         stats = load_stats(found)
     except DataError as error:
         return [Finding(found.path, "error", str(error))]
-    findings = []
+    findings: list[Finding] = []
     for layout in list(layouts.values())[:1]:
         for name in ALL_NAMES:
             wanted = [f for f in layout.fields if f.time_varying or not name.endswith("_delta")]

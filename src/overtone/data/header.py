@@ -46,8 +46,8 @@ class Header:
     dt: float = 1.0
     axes: tuple[str, ...] = ()
     coordinates: tuple[Sequence[float], ...] = ()
-    parameters: Mapping[str, float] = field(default_factory=dict)
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, float] = field(default_factory=dict[str, float])
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
     grid_type: str = "cartesian"
 
     def __post_init__(self) -> None:

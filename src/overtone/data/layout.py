@@ -294,7 +294,8 @@ def _field(
 
 
 def _scalars(file: h5py.File, num: int, steps: int, name: str) -> tuple[ScalarSpec, ...]:
-    group, specs = find_group(file, "scalars", name), []
+    group = find_group(file, "scalars", name)
+    specs: list[ScalarSpec] = []
     for key in read_names(group, "field_names", name):
         dataset = find_dataset(group, key, name)
         flags = read_flag(dataset, "sample_varying", name), read_flag(dataset, "time_varying", name)
@@ -342,7 +343,7 @@ def _boundaries(
                 f"grid of {shape}"
             )
         require_memory(math.prod(mask.shape), f"'{name}': {mask.name}", "use a machine with more")
-        values = mask[()].astype(bool)
+        values: np.ndarray = mask[()].astype(bool)
         for position, dim in enumerate(dims, start=mask.ndim - len(dims)):
             for side, index in enumerate((0, -1)):
                 edge = values.take(index, axis=position)

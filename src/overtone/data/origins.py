@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -109,7 +109,8 @@ def _in_hand(
     data: Any, read: Callable[[Any], Arrays], said: Given, name: str, expected: str
 ) -> Trajectories:
     """Runs that need no file to be opened: one, or a list of them."""
-    runs = list(data) if isinstance(data, list | tuple) else [data]
+    several = isinstance(data, list | tuple)
+    runs = list(cast("Sequence[Any]", data)) if several else [data]
     if not runs:
         raise DataError(f"{name} is empty; expected {expected}, or a list of them")
     openers = [partial(nullcontext, read(run)) for run in runs]
@@ -207,9 +208,10 @@ def _numbered(name: str, count: int) -> list[str]:
 
 
 def _in_memory(arrays: Any) -> Arrays:
-    named = arrays if isinstance(arrays, Mapping) else {"": arrays}
-    found = {}
-    for name, array in named.items():
+    several = isinstance(arrays, Mapping)
+    given = cast("Mapping[Any, Any]", arrays) if several else {"": arrays}
+    found: dict[str, Variable] = {}
+    for name, array in given.items():
         if isinstance(array, Tensor):
             kept = array.detach().cpu()
             array = (kept.float() if kept.dtype is torch.bfloat16 else kept).numpy()
@@ -236,7 +238,7 @@ def _of_xarray(data: Any) -> Arrays:
             f"data is a {type(data).__name__}; expected xarray's Dataset or DataArray, or a list "
             "of them for several runs. Arrays go to from_arrays"
         )
-    found = {}
+    found: dict[str, Variable] = {}
     for name, variable in data.variables.items():
         about = {key: variable.attrs[key] for key in ABOUT_AXES if key in variable.attrs}
         if variable.ndim:

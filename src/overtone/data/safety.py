@@ -30,7 +30,7 @@ from typing import IO, Any, Literal
 
 import h5py
 import numpy as np
-from h5py import h5ds, h5l, h5o, h5z  # pyright: ignore[reportAttributeAccessIssue]  # compiled
+from h5py import h5ds, h5l, h5o, h5z
 
 from overtone.errors import DataError
 from overtone.guard.limits import available_memory, readable, require_memory

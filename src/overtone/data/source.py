@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -205,7 +206,9 @@ def _require_numbers(array: Variable, where: str) -> None:
 
 def _letters_by_name(arrays: Arrays, name: str) -> list[str]:
     dims = arrays[name].dims
-    about = [arrays[dim].attributes if dim in arrays else {} for dim in dims]
+    about: list[Mapping[str, Any]] = [
+        arrays[dim].attributes if dim in arrays else {} for dim in dims
+    ]
     return [letter_of(dim, said) for dim, said in zip(dims, about, strict=True)]
 
 
@@ -213,7 +216,7 @@ def _candidates(arrays: Arrays) -> list[str]:
     """Arrays that may be fields: no coordinates, and none whose names tell something else."""
     coordinates = {dim for array in arrays.values() for dim in array.dims}
     found = [k for k, array in arrays.items() if array.ndim > 1 and k not in coordinates]
-    complete = []
+    complete: list[str] = []
     for name in [k for k in found if arrays[k].dims]:
         letters = _letters_by_name(arrays, name)
         if "t" in letters and set(letters) & set(SPACE) and all(letters):
@@ -271,7 +274,7 @@ def _num_channels(parts: FieldParts) -> dict[int, int]:
 
 def _lengths(arrays: Arrays) -> dict[str, int]:
     """Lengths of coordinates that lie beside arrays without names, by letter."""
-    found = {}
+    found: dict[str, int] = {}
     for name, array in arrays.items():
         letter = letter_of(name, array.attributes) if array.ndim == 1 and name else ""
         if letter and letter in "t" + SPACE:

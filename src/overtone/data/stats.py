@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import yaml
@@ -28,6 +28,7 @@ from overtone.data.location import MAX_STATS_BYTES, STATS, Location, find_files
 from overtone.data.writer import writing
 from overtone.errors import DataError
 from overtone.files import replacing
+from overtone.ops import listed
 
 NAMES = ("mean", "std", "rms")
 ALL_NAMES = (*NAMES, *(f"{name}_delta" for name in NAMES))
@@ -103,7 +104,7 @@ def compute_stats(
             if collected.count:
                 for statistic, value in collected.summary().items():
                     shape = (ndim,) * spec.order
-                    result[statistic + suffix][name] = value.reshape(shape).tolist()
+                    result[statistic + suffix][name] = listed(value.reshape(shape))
     return result
 
 
@@ -130,12 +131,13 @@ def load_stats(place: Location) -> dict[str, Any]:
         stats = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise DataError(f"'{place.path}' can't be read: {error}") from error
-    if not isinstance(stats, dict) or not all(isinstance(stats.get(n), dict) for n in NAMES[:2]):
+    known = cast("dict[str, Any]", stats) if isinstance(stats, dict) else {}
+    if not all(isinstance(known.get(name), dict) for name in NAMES[:2]):
         raise DataError(
             f"'{place.path}' is not a {STATS} of The Well: expected {', '.join(ALL_NAMES)}, each "
             "with one entry for each field. `overtone data stats` writes it"
         )
-    return stats
+    return known
 
 
 @dataclass(frozen=True)

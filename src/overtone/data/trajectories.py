@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -75,7 +75,8 @@ class Trajectories(Sequence[np.ndarray]):
         self._openers, self._given = tuple(openers), given
         self._opened: OrderedDict[tuple[int, int], tuple[Source, ExitStack]] = OrderedDict()
         self._stamps = [_stamp(path) for path in self.paths]
-        first, self.runs = self._source(0), []
+        first = self._source(0)
+        self.runs: list[Run] = []
         self.fields, self.axes, self.facts = first.fields, first.axes, first.facts
         self.left_out, self.dtypes = first.left_out, first.dtypes
         self.domain = first.domain
@@ -153,7 +154,9 @@ class Trajectories(Sequence[np.ndarray]):
         Args:
             progress: called with trajectories done, all of them, and what is going on.
         """
-        places, kept, tell = [], [], progress or _nothing
+        places: list[str] = []
+        kept: list[Run] = []
+        tell = progress or _nothing
         for number, run in enumerate(self.runs):
             if all(np.isfinite(block).all() for _, block in blocks(self, [number])):
                 kept.append(run)
@@ -272,11 +275,14 @@ def _alike(one: Fact, other: Fact) -> bool:
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, tuple) and value and isinstance(value[0], FieldSpec):
-        return ", ".join(f"{spec.name}:{spec.order}" for spec in value)
-    if isinstance(value, tuple) and value and isinstance(value[0], tuple):
-        return ", ".join("/".join(map(str, sides)) for sides in value)
-    return "x".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}"
+    if not isinstance(value, tuple):
+        return f"{value:g}"
+    entries = cast("tuple[Any, ...]", value)
+    if entries and isinstance(entries[0], FieldSpec):
+        return ", ".join(f"{spec.name}:{spec.order}" for spec in entries)
+    if entries and isinstance(entries[0], tuple):
+        return ", ".join("/".join(map(str, sides)) for sides in entries)
+    return "x".join(map(str, entries))
 
 
 __all__ = ["Trajectories"]

@@ -288,7 +288,7 @@ class WellFolder(Dataset[Item]):
         counts = [spec.components(ndim) for spec in self._specs]
         frames = torch.empty(sum(counts), times, *layout.shape, dtype=self.dtype)
         with self._handles.reading(self.files[file], layout) as opened:
-            for spec, part in zip(self._specs, frames.split(counts), strict=True):
+            for spec, part in zip(self._specs, torch.split(frames, counts), strict=True):
                 opened.read(spec, trajectory, steps, part)
         if self._picked is not None:
             frames = frames[self._picked]
@@ -381,7 +381,8 @@ def _select(
             raise DataError(
                 f"'{path}' has no field '{name}'; it has {', '.join(names)}{suggest(name, names)}"
             )
-    specs, channels = [], []
+    specs: list[FieldSpec] = []
+    channels: list[str] = []
     for spec in layout.fields:
         own = spec.channels(layout.axes)
         kept = [c for c in own if spec.name in wanted or c in wanted]

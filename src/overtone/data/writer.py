@@ -16,7 +16,7 @@ import errno
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +78,7 @@ class Storage:
 
 
 @contextmanager
-def writing(path: str | Path) -> Iterator[None]:
+def writing(path: str | Path) -> Generator[None]:
     """Say which file can't be written, and why, in the place of h5py's and the system's errors."""
     try:
         yield
@@ -94,7 +94,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 @contextmanager
-def _new_file(path: Path) -> Iterator[h5py.File]:
+def _new_file(path: Path) -> Generator[h5py.File]:
     """An HDF5 file that is at `path` when the block has ended, and only if it ends well."""
     with writing(path), replacing(path) as scratch:
         with h5py.File(scratch, "w") as file:

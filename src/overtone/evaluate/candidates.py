@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from torch import nn
 
@@ -74,10 +74,10 @@ class Candidate:
 
     name: str
     model: Evaluable
-    training: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict[str, Any])
     allow_untrained: bool = False
     _flops: dict[tuple[Domain, Patch], int] = field(
-        default_factory=dict, init=False, repr=False, compare=False
+        default_factory=dict[tuple[Domain, Patch], int], init=False, repr=False, compare=False
     )
 
     @property
@@ -98,14 +98,17 @@ class Candidate:
     def trained_on(self, what: str) -> Any:
         """How data was read in its training: `"stride"` or `"coarsen"`; 1 where unknown."""
         data = self.training.get("data")
-        value = data.get(what, 1) if isinstance(data, Mapping) else 1
-        value = tuple(value) if isinstance(value, list) else value
-        if not all(map(is_int, value if isinstance(value, tuple) else (value,))):
+        mapped = isinstance(data, Mapping)
+        value: Any = cast("Mapping[str, Any]", data).get(what, 1) if mapped else 1
+        several = isinstance(value, list | tuple)
+        entries = tuple(cast("Sequence[Any]", value)) if several else (value,)
+        found = entries if several else value
+        if not all(map(is_int, entries)):
             raise OvertoneError(
-                f"the folder of model '{self.name}' says that {what} was {value!r} in its "
+                f"the folder of model '{self.name}' says that {what} was {found!r} in its "
                 f"training; expected an int, or one for each axis: give --{what}"
             )
-        return value
+        return found
 
     @property
     def patched(self) -> bool:
@@ -203,7 +206,7 @@ def load_candidate(
     full = Path(path).resolve()
     own = full.parent.name if full.name in ("best", "last") else full.name
     training = config.get("training")
-    about = dict(training) if isinstance(training, Mapping) else {}
+    about = dict(cast("Mapping[str, Any]", training)) if isinstance(training, Mapping) else {}
     return Candidate(name or own, model, about | _course(located.folder), allow_untrained)
 
 

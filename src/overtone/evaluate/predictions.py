@@ -32,6 +32,7 @@ from overtone.evaluate.trajectories import Reading, Trajectories, fields_of, hea
 from overtone.guard.folders import inside, replacing_owned, require_ours
 from overtone.guard.limits import require_disk
 from overtone.guard.names import file_name
+from overtone.ops import listed
 from overtone.rollout import Controller, ErrorEstimate, Made, Rule, rollout
 from overtone.schedules import Schedule
 
@@ -116,7 +117,8 @@ def write_predictions(
     if steps < 1:
         raise DataError(f"steps is {steps}; expected at least 1")
     truth = Trajectories(data, candidate.model.domain.fields, candidate.model.context, reading)
-    lengths, logs = [0] * len(truth), []
+    lengths = [0] * len(truth)
+    logs: list[dict[str, Any]] = []
     calibrated: bool | None = None
     try:
         name = file_name(truth.name, f"the dataset_name of '{data}'", error=DataError)
@@ -203,7 +205,7 @@ class _Flight:
         )
         try:
             for frame in frames:
-                alive = frames.alive.tolist()
+                alive: list[bool] = listed(frames.alive)
                 if frames.estimate is not None:
                     self._told.append(frames.estimate)
                 self.lengths = [n + a for n, a in zip(self.lengths, alive, strict=True)]
@@ -220,7 +222,7 @@ class _Flight:
 
     def logs(self) -> list[dict[str, Any]]:
         """For each trajectory, a list of each: patch, shift, tokens and, where told, the error."""
-        found = []
+        found: list[dict[str, Any]] = []
         for place, (row, length) in enumerate(zip(self.rows, self.lengths, strict=True)):
             made = self._records[place][:length]
             told = self._told[:length]

@@ -24,12 +24,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import torch
 from torch import Tensor
+from torch.fft import fftfreq, fftn, ifftn  # pyright: ignore[reportUnknownVariableType]
 
 from overtone.errors import DomainError, OvertoneError
 from overtone.metrics.pointwise import epsilon, powers
+from overtone.ops import listed
 
 Periodic = bool | Sequence[bool]
 """Whether axes wrap: one answer for all, or one for each."""
@@ -68,7 +71,7 @@ def mode_power(field: Tensor, *, ndim: int, periodic: Periodic = True) -> Tensor
     for axis, wrap in enumerate(wraps):
         if not wrap:
             field = field * along(hann(field.shape[axis - ndim]), axis, ndim)
-    power = torch.fft.fftn(field, dim=space).abs().square()
+    power = cast("Tensor", fftn(field, dim=space)).abs().square()
     power = power / math.prod(field.shape[-ndim:]) ** 2
     power[(..., *(0,) * ndim)] += mean.square().reshape(power.shape[:-ndim])
     return power
@@ -127,7 +130,7 @@ def wavenumber_norm(shape: Sequence[int], spacing: Sequence[float] | None = None
     spacing = spacing or (1.0,) * len(shape)
     square = torch.zeros((), dtype=torch.float64)
     for axis, (n, dx) in enumerate(zip(shape, spacing, strict=True)):
-        k = torch.fft.fftfreq(n, d=dx, dtype=torch.float64)
+        k = cast("Tensor", fftfreq(n, d=dx, dtype=torch.float64))
         square = square + along(k.square(), axis, len(shape))
     return square.sqrt()
 
@@ -244,7 +247,7 @@ def envelope(residual: Tensor, wraps: tuple[bool, ...]) -> Tensor:
 def whiten(field: Tensor, ndim: int) -> Tensor:
     """A periodic field `(..., *space)` filtered so that all shells have the same mean power."""
     space = tuple(range(-ndim, 0))
-    modes = torch.fft.fftn(field, dim=space)
+    modes = cast("Tensor", fftn(field, dim=space))
     power = modes.abs().square().flatten(-ndim)
     faintest = FAINTEST * power.amax(dim=-1, keepdim=True) + 1e-300
     shells = _all_shells(tuple(field.shape[-ndim:]))
@@ -252,7 +255,7 @@ def whiten(field: Tensor, ndim: int) -> Tensor:
     for shell in shells:
         level[..., shell] = power[..., shell].mean(dim=-1, keepdim=True)
     gain = torch.where(level > faintest, level.clamp(min=1e-300).rsqrt(), 0.0)
-    white = torch.fft.ifftn(modes * gain.reshape(modes.shape), dim=space).real
+    white = cast("Tensor", ifftn(modes * gain.reshape(modes.shape), dim=space)).real
     scale = white.square().mean(dim=space, keepdim=True).sqrt()
     return torch.where(scale > 0, white / scale.clamp(min=1e-300), 0.0)
 
@@ -265,8 +268,9 @@ def _all_shells(shape: tuple[int, ...]) -> tuple[Tensor, ...]:
 
 def _shells(wavenumber: Tensor, clean: Tensor) -> tuple[Tensor, ...]:
     order = torch.argsort(torch.where(clean, wavenumber, torch.inf))[: int(clean.sum())]
-    sorted_k = wavenumber[order].tolist()
-    shells, start = [], 0
+    sorted_k: list[float] = listed(wavenumber[order])
+    shells: list[Tensor] = []
+    start = 0
     for stop in range(1, len(order)):
         ratio = sorted_k[stop] / sorted_k[start]
         # Modes of one |k| stay together; rounding makes equal |k| differ in the last digits.
@@ -319,7 +323,7 @@ def band_energy(field: Tensor, *, ndim: int, edges: Tensor | None = None) -> Ten
     shape = field.shape[-ndim:]
     edges = band_edges(shape) if edges is None else edges.double()
     if edges.dim() != 1 or len(edges) < 2 or not bool((edges.diff() > 0).all()):
-        raise OvertoneError(f"edges are {edges.tolist()}; expected at least two, ascending")
+        raise OvertoneError(f"edges are {listed(edges)}; expected at least two, ascending")
     k = 2 * math.pi * wavenumber_norm(shape).flatten()
     band = torch.bucketize(k, edges, right=True)
     power = mode_power(field, ndim=ndim).flatten(-ndim)

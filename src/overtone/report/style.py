@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -31,6 +31,50 @@ from overtone.evaluate.results import Results
 from overtone.files import replacing
 from overtone.guard.names import drawn, shown
 from overtone.schedules import Constant, Patch
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Tick
+    from matplotlib.collections import FillBetweenPolyCollection
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.container import BarContainer, ErrorbarContainer
+    from matplotlib.image import AxesImage
+    from matplotlib.legend import Legend
+    from matplotlib.text import Text
+
+    class _Panel(Axes):
+        """Axes, and what we call on them: matplotlib gives keyword arguments no type."""
+
+        def axhline(self, *args: Any, **kwargs: Any) -> Line2D: ...
+        def axvline(self, *args: Any, **kwargs: Any) -> Line2D: ...
+        def bar(self, *args: Any, **kwargs: Any) -> BarContainer: ...
+        def errorbar(self, *args: Any, **kwargs: Any) -> ErrorbarContainer: ...
+        def fill_between(self, *args: Any, **kwargs: Any) -> FillBetweenPolyCollection: ...
+        def grid(self, *args: Any, **kwargs: Any) -> None: ...
+        def imshow(self, *args: Any, **kwargs: Any) -> AxesImage: ...
+        def legend(self, *args: Any, **kwargs: Any) -> Legend: ...
+        def plot(self, *args: Any, **kwargs: Any) -> list[Line2D]: ...
+        def set_title(self, *args: Any, **kwargs: Any) -> Text: ...
+        def set_xlabel(self, *args: Any, **kwargs: Any) -> Text: ...
+        def set_xticks(self, *args: Any, **kwargs: Any) -> list[Tick]: ...
+        def text(self, *args: Any, **kwargs: Any) -> Text: ...
+        def tick_params(self, *args: Any, **kwargs: Any) -> None: ...
+
+    class _Sheet(FigureBase):
+        """A figure or a part of one, likewise."""
+
+        def colorbar(self, *args: Any, **kwargs: Any) -> Colorbar: ...
+        def subfigures(self, *args: Any, **kwargs: Any) -> Any: ...
+        def suptitle(self, *args: Any, **kwargs: Any) -> Text: ...
+        def supylabel(self, *args: Any, **kwargs: Any) -> Text: ...
+
+    class _Figure(_Sheet, Figure):
+        def set_layout_engine(self, *args: Any, **kwargs: Any) -> None: ...
+
+    Panel = _Panel
+    Sheet = _Sheet
+
+else:
+    Panel, Sheet, _Figure = Axes, FigureBase, Figure
 
 DPI = 110
 SIGN = "Overtone"
@@ -128,10 +172,17 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
     @functools.wraps(draw)
     def inside(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with matplotlib.rc_context(RC), any_script():
+        with drawing():
             return draw(*args, **kwargs)
 
     return inside
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Our fonts and lines, and names in any script."""
+    with matplotlib.rc_context(RC), any_script():
+        yield
 
 
 @contextmanager
@@ -143,17 +194,17 @@ def any_script() -> Iterator[None]:
         yield
 
 
-class Picture(Figure):
+class Picture(_Figure):
     """A figure that notebooks show as it is, without pyplot."""
 
     def _repr_png_(self) -> bytes:
         target = io.BytesIO()
-        with matplotlib.rc_context(RC), any_script():
+        with drawing():
             self.savefig(target, format="png", dpi=DPI)
         return target.getvalue()
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Picture:
     """An empty figure, in inches. It belongs to nobody but the caller, unlike pyplot's."""
     figure = Picture(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)

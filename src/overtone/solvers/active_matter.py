@@ -39,9 +39,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import torch
 from torch import Tensor
+from torch.special import i0e, i1e  # pyright: ignore[reportUnknownVariableType]
 
 from overtone.errors import OvertoneError
 from overtone.ops.spectral import FourierSpace, fourier_space
@@ -187,7 +189,7 @@ class ActiveMatter(SpectralSystem):
         space = flow.space
         c, q = self._moments(state)
         strain = flow.solve(c, q)
-        u, v = space.grid(flow.velocity(strain)).split(1, dim=1)
+        u, v = torch.split(space.grid(flow.velocity(strain)), 1, dim=1)
         carried = u * space.grid(space.gradient[0] * state)
         carried = carried + v * space.grid(space.gradient[1] * state)
         turned = self.turning(c, q, flow.strain_rate(strain), space.grid(flow.vorticity(strain)))
@@ -301,7 +303,7 @@ def _table(device: torch.device) -> tuple[Tensor, Tensor]:
     for _ in range(60):  # bisection for log κ; the ratio of Bessel functions is monotonic
         middle = (low + high) / 2
         kappa = middle.exp()
-        above = torch.special.i1e(kappa) / torch.special.i0e(kappa) > target
+        above = cast("Tensor", i1e(kappa) / i0e(kappa) > target)
         low, high = torch.where(above, low, middle), torch.where(above, middle, high)
     inside = (1 - 2 * target / low.exp()) / order  # I₂ = I₀ - 2 I₁ / κ
     ends = torch.tensor([0.5, 1.0], dtype=torch.float64)

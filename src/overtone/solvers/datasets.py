@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
@@ -126,8 +126,8 @@ def generate(
     out, settings = Path(out), _settings(variants, steps, seed, per_file, splits)
     _require_nothing_else(out, files, settings)
     if (counts["train"] and not (out / STATS).exists()) or not all(map(_is_done, files)):
-        tell = progress or (lambda done, total, what: None)
-        waiting = (lambda who: tell(0, 1, who)) if wait else None
+        tell: Tick = progress or (lambda done, total, what: None)
+        waiting: Callable[[str], None] | None = (lambda who: tell(0, 1, who)) if wait else None
         with locked(out, wait=waiting, error=DataError):
             names = list(map(escape, _names(out, files)))
             claim(out, DATASET, names, settings=settings, error=DataError)

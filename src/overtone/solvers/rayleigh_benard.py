@@ -21,9 +21,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
+from torch.fft import irfft, rfft  # pyright: ignore[reportUnknownVariableType]
 
 from overtone.errors import OvertoneError
 from overtone.solvers.base import Field, System, cell_centres, num_substeps
@@ -94,7 +96,7 @@ class RayleighBenard(System):
         box = self._channel(torch.device("cpu"))
         y = box.height
         noise = torch.randn(num, self._fine, len(y), generator=random, dtype=torch.float64)
-        waves = torch.fft.rfft(NOISE * y * (1 - y) * noise, dim=1, norm="forward")
+        waves = cast("Tensor", rfft(NOISE * y * (1 - y) * noise, dim=1, norm="forward"))
         buoyancy = waves[:, : len(box.k)] * box.weight @ box.scalar.to(waves.dtype)
         return torch.stack([torch.zeros_like(buoyancy), buoyancy], dim=1)
 
@@ -131,7 +133,9 @@ class RayleighBenard(System):
             ]
         )
         matrix = interpolation_matrix(box.degree, heights.cpu()).to(state.device)
-        values = torch.fft.irfft(_apply(matrix, nodal), n=self.shape[0], dim=1, norm="forward")
+        values = cast(
+            "Tensor", irfft(_apply(matrix, nodal), n=self.shape[0], dim=1, norm="forward")
+        )
         values[0] += (1 - heights.to(state.device))[:, None]
         return values.permute(3, 0, 1, 2)
 
@@ -175,7 +179,7 @@ class RayleighBenard(System):
             u, v, omega, b = self._on_gauss_points(box, coefficients)
             products = torch.stack([v * omega, b - u * omega, u * b, v * b], dim=1)
             waves = self._waves(box, products) * phase
-            force, flux = waves.flatten(1, 2).split(2 * len(box.height), dim=1)
+            force, flux = torch.split(waves.flatten(1, 2), 2 * len(box.height), dim=1)
             return torch.stack([_apply(box.force, force), _apply(box.flux, flux)])
 
         return tendency
@@ -214,15 +218,16 @@ class RayleighBenard(System):
 
     def _values(self, waves: Tensor) -> Tensor:
         """From wavenumbers `(K, …)` to the fine grid `(fine x, …)`."""
-        return torch.fft.irfft(waves, n=self._fine, dim=0, norm="forward")
+        return cast("Tensor", irfft(waves, n=self._fine, dim=0, norm="forward"))
 
     def _waves(self, box: Channel, values: Tensor) -> Tensor:
         """From the fine grid `(fine x, …)` to the wavenumbers that are kept `(K, …)`."""
-        return torch.fft.rfft(values, dim=0, norm="forward")[: len(box.k)]
+        waves = cast("Tensor", rfft(values, dim=0, norm="forward"))
+        return waves[: len(box.k)]
 
 
 def _apply(matrix: Tensor, columns: Tensor) -> Tensor:
     """A real matrix `(…, p, m)` times complex columns `(…, m, num)`."""
     pairs = torch.view_as_real(columns.contiguous()).flatten(-2)
     product = matrix @ pairs
-    return torch.view_as_complex(product.unflatten(-1, (-1, 2)))
+    return torch.view_as_complex(cast("Tensor", product.unflatten(-1, (-1, 2))))

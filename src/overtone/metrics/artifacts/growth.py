@@ -25,6 +25,7 @@ from overtone.metrics.artifacts.harmonics import (
 )
 from overtone.metrics.artifacts.lattice import Lattice, check_patch, patch_power
 from overtone.metrics.spectrum import Periodic, wrapping
+from overtone.ops import listed
 
 AT_ONCE = 16
 """Steps that are judged together."""
@@ -149,7 +150,8 @@ class HarmonicPool:
 
     def add(self, tracker: HarmonicTracker) -> None:
         """Take a finished rollout, of at least one step."""
-        for patch, track in zip(tracker.patches, tracker._tracks, strict=True):
+        tracks = tracker._tracks  # pyright: ignore[reportPrivateUsage]
+        for patch, track in zip(tracker.patches, tracks, strict=True):
             self._pools.setdefault(patch, _Pool(track)).add(track)
 
     def results(self) -> dict[Patch, HarmonicGrowth]:
@@ -209,9 +211,22 @@ class _Track:
             return
         assert self._lattice is not None
         verdict = judge_power(torch.stack(self._waiting), self._lattice, self.patch)
-        self.excess += verdict.excess[:, 0].tolist()
-        self.power += verdict.power[:, 1].tolist()
+        self.excess += listed(verdict.excess[:, 0])
+        self.power += listed(verdict.power[:, 1])
         self._waiting.clear()
+
+    @property
+    def sums(self) -> tuple[Tensor, Tensor]:
+        """Over all steps: the pooled spectrum, and the cells."""
+        assert self._spectrum is not None
+        return self._spectrum, self._cells
+
+    def with_sums(self, spectrum: Tensor, cells: Tensor) -> _Track:
+        """A track of the same patch and lattice with other sums."""
+        other = _Track(self.patch)
+        other._lattice = self._lattice
+        other._spectrum, other._cells = spectrum, cells
+        return other
 
     def result(self) -> HarmonicGrowth:
         assert self._spectrum is not None
@@ -236,23 +251,21 @@ class _Pool:
         self._spectrum, self._cells = torch.zeros(()), torch.zeros(())
 
     def add(self, track: _Track) -> None:
-        assert track._spectrum is not None
+        spectrum, cells = track.sums
         track.judge()
         for step, seen in enumerate(zip(track.excess, track.power, strict=True)):
             if step == len(self._steps):
                 self._steps.append([0.0, 0.0, 0])
             self._steps[step] = [a + b for a, b in zip(self._steps[step], (*seen, 1), strict=True)]
-        self._spectrum = self._spectrum + track._spectrum
-        self._cells = self._cells + track._cells
+        self._spectrum = self._spectrum + spectrum
+        self._cells = self._cells + cells
 
     def result(self) -> HarmonicGrowth:
-        joint = _Track(self._like.patch)
-        joint.excess = [excess / count for excess, _, count in self._steps]
-        joint.power = [power / count for _, power, count in self._steps]
-        joint._lattice = self._like._lattice
         # A track divides its sums by its number of steps.
         share = len(self._steps) / sum(count for *_, count in self._steps)
-        joint._spectrum, joint._cells = share * self._spectrum, share * self._cells
+        joint = self._like.with_sums(share * self._spectrum, share * self._cells)
+        joint.excess = [excess / count for excess, _, count in self._steps]
+        joint.power = [power / count for _, power, count in self._steps]
         return joint.result()
 
 

@@ -92,7 +92,7 @@ def judge_power(power: Tensor, lattice: Lattice, patch: tuple[int, ...]) -> Harm
     lead = power.shape[:-1]
     rows = power.reshape(-1, power.shape[-1])
     size = max(1, CHUNK // lattice.neighbours.numel())
-    parts = [_judge_rows(chunk, lattice) for chunk in rows.split(size)]
+    parts = [_judge_rows(chunk, lattice) for chunk in torch.split(rows, size)]
     excess, z, artifact = (torch.cat(column).reshape(lead) for column in zip(*parts, strict=True))
     variance = power[..., 1:].sum(dim=-1)
     share = torch.where(variance > 0, artifact / variance.clamp(min=1e-300), 0.0)
@@ -109,7 +109,7 @@ def pool_power(power: Tensor) -> Tensor:
 
 def upper_tail(z: Tensor) -> Tensor:
     """Chance that a standard normal variable exceeds `z`."""
-    return torch.special.erfc(z.double() / math.sqrt(2)) / 2
+    return torch.erfc(z.double() / math.sqrt(2)) / 2
 
 
 def grid_of(residual: Tensor, ndim: int) -> tuple[int, ...]:

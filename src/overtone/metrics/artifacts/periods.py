@@ -234,7 +234,8 @@ class PeriodFinder:
         self, sizes: Sizes, known: list[Sizes], statistic: Statistic
     ) -> Sizes | None:
         """The multiple of a period whose further harmonics stand out most, if any's do."""
-        scores, tests = {}, 0
+        scores: dict[Sizes, float] = {}
+        tests = 0
         for other in known:
             if other != sizes and _is_multiple(other, sizes):
                 lattice = self._lattice(other)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 from overtone.domain import Domain, per_axis
 from overtone.errors import OvertoneError, require_one_of
@@ -118,7 +118,10 @@ class CViTArchitecture:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, strings and numbers, for JSON."""
-        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        plain = {
+            key: list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
+            for key, value in asdict(self).items()
+        }
         return plain | {
             "domain": self.domain.to_dict(),
             "patches": [list(patch) for patch in self.patches],
@@ -129,15 +132,13 @@ class CViTArchitecture:
         """The inverse of `to_dict`. Unknown and missing keys are errors."""
         hint = "it is not a CViT's, was written by another version or edited by hand"
         require_fields(values, cls, hint)
-        tuples = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
-        return cls(
-            **{
-                **values,
-                **tuples,
-                "domain": Domain(**values["domain"]),
-                "patches": tuple(tuple(patch) for patch in values["patches"]),
-            }
-        )
+        fields: dict[str, Any] = {
+            key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value
+            for key, value in values.items()
+        }
+        fields["domain"] = Domain(**values["domain"])
+        fields["patches"] = tuple(tuple(patch) for patch in values["patches"])
+        return cls(**fields)
 
 
 def design_cvit(

@@ -9,7 +9,7 @@ and knows places absolutely.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 
 import torch
 from torch import Tensor
@@ -100,12 +100,13 @@ class CViT(Model):
         window, grid = self.accept_call(window, patch, shift, allow_untrained)
         tokens, stats = self._encode(window, grid)
         places = _fractions(coordinates, window.domain)
-        spline = {"periodic": window.domain.periodic, "spline": "cubic"}
-        latents = sample_points(self.decoder.latents, places, **spline)
+        periodic = window.domain.periodic
+        latents = sample_points(self.decoder.latents, places, periodic=periodic, spline="cubic")
         change = self.decoder(tokens, self._latents(grid), latents)
         last = window.fields[:, -1]
         values = last.movedim((0, 1), (-2, -1)).flatten(-2)
-        values = sample_points(values, places, **spline).unflatten(-1, last.shape[:2])
+        values = sample_points(values, places, periodic=periodic, spline="cubic")
+        values = cast("Tensor", values.unflatten(-1, last.shape[:2]))
         return stats.add_change(values.movedim(0, -1).unsqueeze(1), change.mT.unsqueeze(1))[:, 0].mT
 
     def checkpoint_activations(self, enabled: bool = True) -> None:
@@ -132,8 +133,9 @@ class CViT(Model):
     def _latents(self, grid: PatchGrid) -> Tensor:
         """Latents at a grid's centres, `(N, latent_dim)`, in row-major order."""
         centres = [grid.centres(axis) for axis in range(len(grid.shape))]
-        spline = {"periodic": grid.domain.periodic, "spline": "cubic"}
-        return sample_grid(self.decoder.latents, centres, **spline).flatten(0, -2)
+        periodic = grid.domain.periodic
+        latents = sample_grid(self.decoder.latents, centres, periodic=periodic, spline="cubic")
+        return latents.flatten(0, -2)
 
 
 def build_cvit(

@@ -22,11 +22,11 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint  # pyright: ignore[reportUnknownVariableType]
 
 from overtone.grid import PatchGrid
 from overtone.models.processors.afno import SpectralMixing
@@ -209,10 +209,10 @@ class Transformer(nn.Module):
             last = last_only and i == len(self.blocks) - 1
             arguments = (tokens, grid, space, time, last)
             if self.checkpointing and torch.is_grad_enabled():
-                tokens = checkpoint(block, *arguments, use_reentrant=False)
+                tokens = cast("Tensor", checkpoint(block, *arguments, use_reentrant=False))
                 if tokens.device.type == "cpu" and not torch.compiler.is_compiling():
                     # Before the block is computed again: what the one behind it left is free now.
-                    tokens.register_hook(release_freed)
+                    tokens.register_hook(release_freed)  # pyright: ignore[reportUnknownMemberType]
             else:
                 tokens = block(*arguments)
         return self.norm(tokens)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -163,15 +163,17 @@ class ConvTokenizer(nn.Module):
         """
         strides, frames = self.strides(grid.patch), fields.shape[:2]
         spans = self._encoder_spans(grid, strides)
-        x, details = self._pad_cells(fields.flatten(0, 1), grid, spans[0]), []
+        x = self._pad_cells(fields.flatten(0, 1), grid, spans[0])
+        details: list[Tensor] = []
         for i, (stage, stride) in enumerate(zip(self.encoders, strides, strict=True)):
             x = stage(x, stride, self.encoder_kernel).movedim(1, -1)
             if i < len(self.encoder_norms):
                 x = F.gelu(self.encoder_norms[i](x)).movedim(-1, 1)
             if i < len(self.skips):
                 cells = self._cells(grid, strides[i + 1 :])
-                details.append(_cut(x, spans[i + 1], cells).unflatten(0, frames))
-        return x.unflatten(0, frames), details
+                read = _cut(x, spans[i + 1], cells)
+                details.append(cast("Tensor", read.unflatten(0, frames)))
+        return cast("Tensor", x.unflatten(0, frames)), details
 
     def decode(self, tokens: Tensor, grid: PatchGrid, details: Sequence[Tensor] = ()) -> Tensor:
         """Fields of every frame, on exactly the domain's grid.
@@ -196,7 +198,7 @@ class ConvTokenizer(nn.Module):
                 x = x + self._detail(details[-1 - i], i, grid, spans[i + 1])
             if i < len(self.decoder_norms):
                 x = F.gelu(self.decoder_norms[i](x.movedim(1, -1))).movedim(-1, 1)
-        return _unshift(x, grid).unflatten(0, tokens.shape[:2])
+        return cast("Tensor", _unshift(x, grid).unflatten(0, tokens.shape[:2]))
 
     def _encoder_spans(
         self, grid: PatchGrid, strides: tuple[tuple[int, ...], ...]
@@ -214,7 +216,8 @@ class ConvTokenizer(nn.Module):
 
     def _pad_cells(self, x: Tensor, grid: PatchGrid, read: list[Span]) -> Tensor:
         """Append the markers and take all cells that the tokens read, `(N, C + kinds, *cells)`."""
-        spans, x = [], follow(x, grid)
+        spans: list[Span] = []
+        x = follow(x, grid)
         for axis, (start, span) in enumerate(zip(grid.start, read, strict=True)):
             spans.append((span[0] + start, span[1] + start))
             x = take(x, axis + 2, spans[-1], periodic=grid.domain.periodic[axis])
@@ -283,7 +286,7 @@ def split(patch: int, num_stages: int) -> tuple[int, ...]:
             f"can't split patch {patch} over {num_stages} stages; expected a patch of 1 to "
             f"{MAX_KERNEL} cells, and at least one stage"
         )
-    factors = []
+    factors: list[int] = []
     for stages_left in range(num_stages, 1, -1):
         factor = next(d for d in range(1, patch + 1) if patch % d == 0 and d**stages_left >= patch)
         factors.append(factor)

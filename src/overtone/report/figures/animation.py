@@ -9,11 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from PIL import Image
@@ -25,7 +23,7 @@ from overtone.files import replacing
 from overtone.report.figures.panels import Key, Scene, draw_images, draw_lines, scene
 from overtone.report.figures.scales import visible
 from overtone.report.series import series
-from overtone.report.style import RC, any_script, assign
+from overtone.report.style import Picture, assign, drawing
 from overtone.schedules import Constant, Cycle, Schedule, parse_schedule
 
 DPI = 80
@@ -66,11 +64,11 @@ def animate(
 
 def frames(whole: Scene) -> Iterator[np.ndarray]:
     """Pictures `(height, width, 3)` of all steps of a scene, on its common scale."""
-    with matplotlib.rc_context(RC), any_script():
+    with drawing():
         figure, update = stage(whole)
     canvas = FigureCanvasAgg(figure)
     for i, step in enumerate(whole.steps):
-        with matplotlib.rc_context(RC), any_script():
+        with drawing():
             update(i)
             figure.suptitle(f"{whole.when(step)} (of {whole.steps[-1]} steps)", fontsize=10)
             canvas.draw()
@@ -78,7 +76,7 @@ def frames(whole: Scene) -> Iterator[np.ndarray]:
         yield np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def stage(whole: Scene) -> tuple[Figure, Callable[[int], None]]:
+def stage(whole: Scene) -> tuple[Picture, Callable[[int], None]]:
     """The first frame's figure, and a function that turns it into that of any other step."""
     predictions = tuple(prediction[:1] for prediction in whole.predictions)
     first = replace(whole, steps=whole.steps[:1], truth=whole.truth[:1], predictions=predictions)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -30,6 +30,7 @@ from overtone.report.style import (
     DECIBEL_COLOURS,
     Look,
     NothingToDraw,
+    Panel,
     add_legend,
     fit_scale,
     looks,
@@ -45,7 +46,7 @@ MAX_SCHEDULES = 6
 """Columns of folded maps."""
 MAX_STEPS = 3
 """Columns of spectra."""
-TRUTH = {"color": "black", "linestyle": ":", "linewidth": 1.4}
+TRUTH: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 1.4}
 LABEL = "mean square residual\nrelative to the cell's mean (dB)"
 LEAST_RANGE = 1.0
 """dB. Differences far below this are not worth a colour."""
@@ -136,7 +137,7 @@ def harmonic_wavenumbers(
     return dict(sorted(marks.items()))
 
 
-def mark_harmonics(axes: Axes, marks: dict[float, str | None]) -> None:
+def mark_harmonics(axes: Panel, marks: dict[float, str | None]) -> None:
     """Upright lines at the wavenumbers that `harmonic_wavenumbers` gives, with their names."""
     for k, label in marks.items():
         colour, width = ("#777777", 0.9) if label else ("#bbbbbb", 0.5)
@@ -172,7 +173,7 @@ def _decibels(s: Series, patch: Patch) -> np.ndarray:
     return 10 * np.log10(np.maximum(cell / mean, 1e-6))
 
 
-def _draw_cell(axes: Axes, s: Series, patch: Patch, limit: float, results: Results) -> None:
+def _draw_cell(axes: Panel, s: Series, patch: Patch, limit: float, results: Results) -> None:
     cell = _decibels(s, patch)
     axes.grid(visible=False)
     if not cell.size:
@@ -185,12 +186,13 @@ def _draw_cell(axes: Axes, s: Series, patch: Patch, limit: float, results: Resul
         axes.set(ylim=(-1.1 * limit, 1.1 * limit), xlabel="x (cells)", ylabel="dB of the mean")
     else:
         extent = (0, cell.shape[0], 0, cell.shape[1])
-        look = {"cmap": DECIBEL_COLOURS, "vmin": -limit, "vmax": limit, "extent": extent}
-        axes.imshow(cell.T, origin="lower", **look)
+        axes.imshow(
+            cell.T, origin="lower", cmap=DECIBEL_COLOURS, vmin=-limit, vmax=limit, extent=extent
+        )
         axes.set(xlabel="x (cells)", ylabel="y (cells)")
 
 
-def _draw_spectra(axes: Axes, own: Sequence[Series], step: int, known: dict[str, Look]) -> None:
+def _draw_spectra(axes: Panel, own: Sequence[Series], step: int, known: dict[str, Look]) -> None:
     pairs = [(s, spectrum) for s in own if (spectrum := s.spectrum(step)) is not None]
     for index, (s, spectrum) in enumerate(pairs):
         k, power = np.array(spectrum.wavenumber), np.array(spectrum.power)
@@ -207,7 +209,7 @@ def _draw_spectra(axes: Axes, own: Sequence[Series], step: int, known: dict[str,
         axes.plot(k[keep], truth[keep], gid="truth", **TRUTH)
 
 
-def _fit_axes(axes: Axes, found: Sequence[Series], steps: Sequence[int]) -> None:
+def _fit_axes(axes: Panel, found: Sequence[Series], steps: Sequence[int]) -> None:
     """Log-log, down to the residuals: a truth may fall to rounding errors far below them.
 
     What ran off by then does not count, unless all of them did.

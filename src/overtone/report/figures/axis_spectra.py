@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -29,7 +28,7 @@ from overtone.report.figures.artifacts import (
 from overtone.report.figures.steps import drawable, grid_of_panels, labels
 from overtone.report.runaway import sound_steps
 from overtone.report.series import domain_of
-from overtone.report.style import Look, add_legend, looks, schedule_handles, styled, text
+from overtone.report.style import Look, Panel, add_legend, looks, schedule_handles, styled, text
 
 
 @styled
@@ -72,7 +71,7 @@ def axis_spectra(
     return figure
 
 
-def _draw(panel: Axes, seen: dict[str, AxisSpectrum], known: dict[str, Look]) -> None:
+def _draw(panel: Panel, seen: dict[str, AxisSpectrum], known: dict[str, Look]) -> None:
     for index, (schedule, one) in enumerate(seen.items()):
         k, power, low, high = (
             np.array(values)[1:] for values in (one.wavenumber, one.power, one.low, one.high)
@@ -84,7 +83,7 @@ def _draw(panel: Axes, seen: dict[str, AxisSpectrum], known: dict[str, Look]) ->
     panel.plot(first.wavenumber[1:], first.truth[1:], gid="truth", **TRUTH)
 
 
-def _fit(drawn: Sequence[AxisSpectrum], panel: Axes) -> None:
+def _fit(drawn: Sequence[AxisSpectrum], panel: Panel) -> None:
     """Down to the residuals: a truth may fall to rounding errors far below them."""
     powers = [p for one in drawn for p in one.power[1:] if p > 0 and np.isfinite(p)]
     panel.set(yscale="log", xlim=(0, 0.5))

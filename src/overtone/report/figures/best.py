@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import cast
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -30,6 +31,7 @@ from overtone.report.style import (
     MARKERS,
     WIDE,
     NothingToDraw,
+    Panel,
     add_legend,
     looks,
     new_figure,
@@ -51,7 +53,7 @@ def best_errors(results: Results) -> Figure:
     chosen, known = [best_of(own) for own in by_model.values()], looks(results)
     all_models = model_names(results)
     figure = new_figure(WIDE, max(4.2, 0.19 * len(chosen) + 1.5))
-    axes = figure.subplots()
+    axes = cast("Panel", figure.subplots())
     for index, s in enumerate(chosen):
         marker = MARKERS[all_models.index(s.model) % len(MARKERS)]
         look = replace(known[s.schedule], marker=marker)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from overtone.errors import DataError
@@ -24,6 +23,7 @@ from overtone.report.style import (
     WIDE,
     Look,
     NothingToDraw,
+    Panel,
     add_legend,
     add_quietly,
     assign,
@@ -73,7 +73,7 @@ def training_curves(
     _draw_errors(grid[0, 1], valid, known)
     _draw_rollout(grid[1, 1], valid)
     bare = {name: errors for r in valid for name, errors in r["yardsticks"].items()}
-    signs = []
+    signs: list[bool] = []
     for name, errors in bare.items():
         for axes, value in ((grid[0, 1], errors["vrmse"]), (grid[1, 1], errors["rollout"])):
             level = [] if value is None else [value] * 2
@@ -120,7 +120,7 @@ def _order(patch: str) -> tuple[int, str]:
     return (int(head) if head.isdigit() else 0, patch)
 
 
-def _draw_losses(axes: Axes, train: list[dict[str, Any]], known: dict[str, Look]) -> None:
+def _draw_losses(axes: Panel, train: list[dict[str, Any]], known: dict[str, Look]) -> None:
     axes.set(ylabel="training loss", title="training")
     for index, (patch, look) in enumerate(known.items()):
         points = np.array(
@@ -136,13 +136,13 @@ def _draw_losses(axes: Axes, train: list[dict[str, Any]], known: dict[str, Look]
     fit_scale(axes, "y", [loss for r in train for loss in r["losses"].values()])
 
 
-def _draw_rates(axes: Axes, train: list[dict[str, Any]]) -> None:
+def _draw_rates(axes: Panel, train: list[dict[str, Any]]) -> None:
     axes.set(ylabel="learning rate")
     axes.plot([r["update"] for r in train], [r["lr"] for r in train], color="black", gid="rate")
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
 
 
-def _draw_errors(axes: Axes, valid: list[dict[str, Any]], known: dict[str, Look]) -> None:
+def _draw_errors(axes: Panel, valid: list[dict[str, Any]], known: dict[str, Look]) -> None:
     axes.set(ylabel=f"next-step {VRMSE}", title="validation")
     for index, (patch, look) in enumerate(known.items()):
         points = [(r["update"], r["vrmse"][patch]) for r in valid if patch in r["vrmse"]]
@@ -152,7 +152,7 @@ def _draw_errors(axes: Axes, valid: list[dict[str, Any]], known: dict[str, Look]
     fit_scale(axes, "y", [value for r in valid for value in r["vrmse"].values()])
 
 
-def _draw_rollout(axes: Axes, valid: list[dict[str, Any]]) -> None:
+def _draw_rollout(axes: Panel, valid: list[dict[str, Any]]) -> None:
     axes.set(ylabel="rollout VRMSE")
     points = [(r["update"], r["rollout"]) for r in valid if math.isfinite(r["rollout"])]
     if points:

@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -33,6 +32,7 @@ from overtone.report.style import (
     WIDE,
     Look,
     NothingToDraw,
+    Panel,
     add_legend,
     add_quietly,
     fit_scale,
@@ -163,7 +163,7 @@ def _colours(points: Sequence[Point], known: dict[str, Look]) -> list[Line2D]:
     ]  # fmt: skip
 
 
-def _spot(axes: Axes, point: Point, price: str, known: dict[str, Look]) -> Spot:
+def _spot(axes: Panel, point: Point, price: str, known: dict[str, Look]) -> Spot:
     """Where a point is to be named; one that ran off, at the upper edge."""
     error, top = point.error, axes.get_ylim()[1]
     y = min(error.value, top) if math.isfinite(error.value) else top
@@ -174,7 +174,7 @@ def _spot(axes: Axes, point: Point, price: str, known: dict[str, Look]) -> Spot:
 
 
 def _draw_point(
-    axes: Axes, point: Point, x: float, known: dict[str, Look], models: Sequence[str]
+    axes: Panel, point: Point, x: float, known: dict[str, Look], models: Sequence[str]
 ) -> None:
     look, model = known[point.name], models.index(point.model)
     axes.errorbar(
@@ -188,7 +188,7 @@ def _draw_point(
 
 
 def _draw_lost(
-    axes: Axes, point: Point, x: float, known: dict[str, Look], _: Sequence[str]
+    axes: Panel, point: Point, x: float, known: dict[str, Look], _: Sequence[str]
 ) -> None:
     """A triangle at the upper edge, which does not move it."""
     axes.plot(
@@ -198,7 +198,7 @@ def _draw_lost(
     )  # fmt: skip
 
 
-def _join(axes: Axes, points: Sequence[Point], prices: Sequence[float]) -> None:
+def _join(axes: Panel, points: Sequence[Point], prices: Sequence[float]) -> None:
     """A grey line through the points of each model, from cheap to dear."""
     for model in dict.fromkeys(point.model for point in points):
         own = sorted(

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from overtone.evaluate.results import Results
@@ -23,6 +22,7 @@ from overtone.report.style import (
     SIZE_COLOURS,
     WIDE,
     NothingToDraw,
+    Panel,
     new_figure,
     patch_name,
     styled,
@@ -93,7 +93,7 @@ def _name(s: Series) -> str:
 
 
 def _draw(
-    axes: Axes,
+    axes: Panel,
     values: np.ndarray,
     names: Sequence[str],
     label: str,
@@ -121,7 +121,7 @@ def _draw(
     figure.colorbar(image, ax=axes, location="bottom", label=label, **look)
 
 
-def _separate(axes: Axes, found: Sequence[Series]) -> None:
+def _separate(axes: Panel, found: Sequence[Series]) -> None:
     """White lines between models."""
     for i in range(1, len(found)):
         if found[i].model != found[i - 1].model:

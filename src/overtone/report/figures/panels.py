@@ -14,12 +14,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any, cast
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
@@ -37,6 +37,9 @@ from overtone.report.style import (
     WIDE,
     Look,
     NothingToDraw,
+    Panel,
+    Picture,
+    Sheet,
     add_legend,
     assign,
     fit_scale,
@@ -188,11 +191,12 @@ def overview(
     _draw_errors(left.subplots(), results)
     _, residuals = fill_images(right, scene(samples, field, keys, samples.steps[-1:]), tall=False)
     for image, _ in residuals:
-        image.axes.set_xlabel("x", fontsize=8)  # its unit is y's, and would be wider than a panel
+        panel = cast("Panel", image.axes)
+        panel.set_xlabel("x", fontsize=8)  # its unit is y's, and would be wider than a panel
     return figure
 
 
-def draw_images(chosen: Scene, *, timed: bool = True) -> tuple[Figure, Images, Images]:
+def draw_images(chosen: Scene, *, timed: bool = True) -> tuple[Picture, Images, Images]:
     """Panels of two axes; returns the figure, its images of fields and those of residuals.
 
     `timed` writes the steps beside their rows.
@@ -203,7 +207,7 @@ def draw_images(chosen: Scene, *, timed: bool = True) -> tuple[Figure, Images, I
 
 
 def fill_images(
-    figure: FigureBase, chosen: Scene, *, tall: bool, timed: bool = True
+    figure: Sheet, chosen: Scene, *, tall: bool, timed: bool = True
 ) -> tuple[Images, Images]:
     """Draw into a figure, or a part of one; returns the images of fields and of residuals.
 
@@ -215,7 +219,8 @@ def fill_images(
     """
     num_keys, num_steps = len(chosen.keys), len(chosen.steps)
     grid = figure.subplots(*_counts(chosen, tall=tall), squeeze=False)
-    fields, residuals = [], []
+    fields: Images = []
+    residuals: Images = []
     for i in range(num_steps):
         row = i if tall else 2 * i
         fields += [
@@ -231,7 +236,7 @@ def fill_images(
 
 def draw_lines(
     chosen: Scene, known: dict[str, Look], *, timed: bool = True
-) -> tuple[Figure, Lines, Lines]:
+) -> tuple[Picture, Lines, Lines]:
     """Lines of one axis: fields above, residuals below, a column for each step.
 
     Returns the figure, its lines of fields and those of residuals. `timed` writes the steps above
@@ -242,7 +247,8 @@ def draw_lines(
     grid = figure.subplots(2, num_steps, sharex=True, sharey="row", squeeze=False)
     (n,), (length,) = chosen.domain.shape, chosen.domain.extent
     x = (np.arange(n) + 0.5) * length / n
-    fields, residuals = [], []
+    fields: Lines = []
+    residuals: Lines = []
     for i, step in enumerate(chosen.steps):
         top, bottom = grid[:, i]
         (line,) = top.plot(x, chosen.truth[i], color="black", linewidth=2, label="truth")
@@ -283,7 +289,7 @@ def _measure(chosen: Scene) -> tuple[tuple[float, float], bool]:
     return size, tall
 
 
-def _draw_field(axes: Axes, chosen: Scene, i: int, j: int) -> AxesImage:
+def _draw_field(axes: Panel, chosen: Scene, i: int, j: int) -> AxesImage:
     values = chosen.truth[i] if j < 0 else chosen.predictions[j][i]
     image = _show(axes, values, chosen, cmap=FIELD_COLOURS, norm=chosen.scale.field)
     if i == 0:
@@ -291,7 +297,7 @@ def _draw_field(axes: Axes, chosen: Scene, i: int, j: int) -> AxesImage:
     return image
 
 
-def _draw_residual(axes: Axes, chosen: Scene, i: int, j: int) -> AxesImage:
+def _draw_residual(axes: Panel, chosen: Scene, i: int, j: int) -> AxesImage:
     values = chosen.predictions[j][i] - chosen.truth[i]
     image = _show(axes, values, chosen, cmap=SIGNED_COLOURS, norm=chosen.scale.residual)
     if i == 0:
@@ -299,7 +305,7 @@ def _draw_residual(axes: Axes, chosen: Scene, i: int, j: int) -> AxesImage:
     return image
 
 
-def _show(axes: Axes, values: np.ndarray, chosen: Scene, cmap: str, norm: Normalize) -> AxesImage:
+def _show(axes: Panel, values: np.ndarray, chosen: Scene, cmap: str, norm: Normalize) -> AxesImage:
     """A plane `(nx, ny)` with x to the right and y upwards; not-finite cells are grey."""
     length, height = chosen.domain.extent[:2]
     square = 1 / EXTREME <= height / length <= EXTREME
@@ -317,7 +323,7 @@ def _show(axes: Axes, values: np.ndarray, chosen: Scene, cmap: str, norm: Normal
     return image
 
 
-def _label(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall: bool, timed: bool) -> None:
+def _label(figure: Sheet, grid: np.ndarray, chosen: Scene, *, tall: bool, timed: bool) -> None:
     """Ticks at the outer panels alone, as all have the same axes; steps beside their rows."""
     figure.supylabel(f"y ({UNIT})", fontsize=9)
     length, height = chosen.domain.extent[:2]
@@ -338,13 +344,14 @@ def _label(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall: bool, t
         blank.text(0.5, 0.5, when, ha="center", va="center", transform=blank.transAxes)
 
 
-def _add_colorbars(figure: FigureBase, grid: np.ndarray, chosen: Scene, *, tall: bool) -> None:
+def _add_colorbars(figure: Sheet, grid: np.ndarray, chosen: Scene, *, tall: bool) -> None:
     split = 1 + len(chosen.keys)
     left, right = (grid[:, :split], grid[:, split:]) if tall else (grid, grid)
     view = view_name(chosen.domain, chosen.view)
     name = text(chosen.field) + (f", {view}" if view else "") + " (data units)"
     beyond = "both" if chosen.scale.clipped else "neither"
-    look = {"location": "bottom", "shrink": 0.8, "aspect": 40, "pad": 0.02, "extend": beyond}
+    look: dict[str, Any] = {"location": "bottom", "shrink": 0.8, "aspect": 40, "pad": 0.02}
+    look["extend"] = beyond
     residual = ScalarMappable(chosen.scale.residual, SIGNED_COLOURS)
     field = ScalarMappable(chosen.scale.field, FIELD_COLOURS)
     # Of two bars below the same panels, the one that comes first is the lower one.
@@ -379,7 +386,7 @@ def _limit_lines(grid: np.ndarray, scale: Scale) -> None:
     grid[1, 0].set_ylim(-limit, limit)
 
 
-def _draw_errors(axes: Axes, results: Results) -> None:
+def _draw_errors(axes: Panel, results: Results) -> None:
     by_model = drawable(results, lambda s: s.curve, "errors by step")
     found, known = list(chain(*by_model.values())), looks(results)
     main = max(by_model, key=lambda name: len(by_model[name]))

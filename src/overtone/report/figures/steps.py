@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch as Swatch
@@ -37,6 +36,7 @@ from overtone.report.style import (
     WIDE,
     Look,
     NothingToDraw,
+    Panel,
     add_legend,
     add_quietly,
     fit_scale,
@@ -56,9 +56,9 @@ VRMSE = "VRMSE\n(1 = predicting the mean)"
 """The label of an error."""
 MAX_PATCHES = 3
 """Periods that are drawn."""
-BACKGROUND = {"color": "#c8c8c8", "linewidth": 0.9, "zorder": 1}
+BACKGROUND: dict[str, Any] = {"color": "#c8c8c8", "linewidth": 0.9, "zorder": 1}
 """Other models' lines, for comparison."""
-THIN = {"linewidth": 0.7, "alpha": 0.55, "zorder": 2}
+THIN: dict[str, Any] = {"linewidth": 0.7, "alpha": 0.55, "zorder": 2}
 """Single seeds."""
 
 
@@ -79,13 +79,13 @@ def drawable(
     return {name: [s for s in found if s.model == name] for name in names}
 
 
-def count_steps(axes: Axes, results: Results) -> None:
+def count_steps(axes: Panel, results: Results) -> None:
     """Make the axis to the right one of rollout steps, which are whole numbers."""
     axes.set(xlabel=f"rollout step (dt = {dt_text(domain_of(results))})")
     axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
 
 
-def panels(count: int, *, height: float = 3.2) -> tuple[Figure, list[Axes]]:
+def panels(count: int, *, height: float = 3.2) -> tuple[Figure, list[Panel]]:
     """A figure of `count` panels with common axes: one in the middle, else two in a row."""
     columns = min(2, count)
     rows = -(-count // columns)
@@ -114,7 +114,7 @@ def grid_of_panels(
 
 
 def plot_steps(
-    axes: Axes,
+    axes: Panel,
     average: Sequence[Estimate],
     seeds: Iterable[Sequence[Estimate]],
     look: Look,
@@ -140,7 +140,7 @@ def plot_steps(
         axes.fill_between(steps, low, high, color=look.colour, alpha=0.15, linewidth=0)
 
 
-def mark_end(axes: Axes, values: Sequence[float], steps: int, colour: str) -> None:
+def mark_end(axes: Panel, values: Sequence[float], steps: int, colour: str) -> None:
     """A cross at the last finite value of a curve that has fewer than `steps` of them."""
     finite = [i for i, value in enumerate(values) if np.isfinite(value)]
     if finite and finite[-1] + 1 < steps:
@@ -193,7 +193,7 @@ def rollout_errors(results: Results) -> Figure:
     return figure
 
 
-def fit_errors(grid: Sequence[Axes], found: Sequence[Series]) -> None:
+def fit_errors(grid: Sequence[Panel], found: Sequence[Series]) -> None:
     """The common y axis of errors by step: what runs off does not move it; the mean is a line."""
     values, clipped = counted(found, lambda s: [e.value for e in s.curve])
     fit_scale(grid[0], "y", values)
@@ -204,7 +204,7 @@ def fit_errors(grid: Sequence[Axes], found: Sequence[Series]) -> None:
             axes.axhline(1.0, color="black", linewidth=0.8, linestyle=":")
 
 
-def signs(grid: Iterable[Axes]) -> list[Line2D]:
+def signs(grid: Iterable[Panel]) -> list[Line2D]:
     """Mark where lines over steps leave their panels; the legend's entry if any does."""
     marked = [
         mark_leaving(axes, line)
@@ -217,7 +217,7 @@ def signs(grid: Iterable[Axes]) -> list[Line2D]:
     return [sign_handle()] if any(marked) else []
 
 
-def draw_yardsticks(axes: Axes, results: Results) -> None:
+def draw_yardsticks(axes: Panel, results: Results) -> None:
     """Thin grey lines of what needs no training, which leave the axes as they are."""
     for s in yardsticks(results):
         steps, values = range(1, len(s.curve) + 1), [e.value for e in s.curve]
@@ -373,7 +373,7 @@ def _growth(results: Results, columns: Sequence[_Column], label: str) -> Figure:
 
 
 def _draw_bars(
-    axes: Axes,
+    axes: Panel,
     name: str,
     bars: Mapping[str, Sequence[Estimate]],
     bands: Sequence[str],
@@ -395,7 +395,7 @@ def _draw_bars(
     axes.grid(visible=False, axis="x")
 
 
-def _swatches(named: Mapping[str, str], known: dict[str, Look]) -> list:
+def _swatches(named: Mapping[str, str], known: dict[str, Look]) -> list[Any]:
     """Legend entries of bars: schedules, and what the legend calls them."""
     return [Swatch(label=text(to), **_fill(known[name])) for name, to in named.items()]
 
@@ -404,7 +404,7 @@ def _ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.low, estimate.value, estimate.high
 
 
-def _mark_bars(axes: Axes) -> bool:
+def _mark_bars(axes: Panel) -> bool:
     """A triangle on every bar that is higher than its panel; whether there is one."""
     top = axes.get_ylim()[1]
     high = [bar for bar in axes.patches if isinstance(bar, Rectangle) and bar.get_height() > top]
@@ -421,7 +421,7 @@ def _estimate(s: Series, band: str) -> Estimate:
     return s.pooled(lambda run: run.bsnmse.get(band, UNKNOWN))
 
 
-def _fill(look: Look) -> dict:
+def _fill(look: Look) -> dict[str, Any]:
     """A shifted schedule's bar is hollow, like its marker."""
     face = "white" if look.hollow else look.colour
     edge = look.colour if look.hollow else "white"

@@ -1,0 +1,3 @@
+from ._ids import DatasetID
+
+def get_scale_name(dscale: DatasetID) -> bytes | None: ...

@@ -1,0 +1,1 @@
+UNLIMITED: int

@@ -1,0 +1,9 @@
+SIMPLE: int
+
+class SpaceID:
+    def get_simple_extent_type(self) -> int: ...
+    def select_hyperslab(
+        self, start: tuple[int, ...], count: tuple[int, ...], stride: tuple[int, ...] | None = None
+    ) -> None: ...
+
+def create_simple(dims_tpl: tuple[int, ...]) -> SpaceID: ...
