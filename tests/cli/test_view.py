@@ -86,7 +86,6 @@ def test_a_recording_of_generated_data(overtone, world, cache):
         (("--trajectory", "9"), "trajectory 9"),
         (("--start", "900"), "start is frame 900"),
         (("--steps", "0"), "--steps"),
-        (("--export", "no/such\0name"), "null"),
     ],
 )
 def test_mistakes_are_one_message_and_exit_code_two(overtone, world, options, said):
