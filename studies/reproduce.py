@@ -34,7 +34,7 @@ from overtone.progress import Terminal, bars, one_bar
 from overtone.schedules import parse_schedule
 from overtone.train.config import RunConfig
 from overtone.train.journal import METRICS, SUMMARY, read_journal
-from overtone.train.run import data_folder
+from overtone.train.run import data_folder, make_model, read
 from overtone.train.settings import change, load_config
 from overtone.version import machine
 from studies.archive import Archive, thinned
@@ -69,6 +69,8 @@ def reproduce(
     data = {c.data.model_dump_json(): c for c in configs.values()}
     for config in data.values():
         data_folder(config.data, console=console)
+    for training in study.trainings:
+        _require_model(training, console)
     tuned = {t.name: t for t in study.trainings if t.form_of == t.name}
     _train([trial for t in tuned.values() for trial in trials(t).values()], out, workers, console)
     last = [last_trial(t, out / "runs") for t in tuned.values()]
@@ -90,6 +92,16 @@ def reproduce(
         }
         Archive(kept, forms, plans).save(Path(results) / f"{study.name}.json")
     return found
+
+
+def _require_model(training: Training, console: Console) -> None:
+    """Make it once: a library that it needs is missed now, not after hours of other trainings."""
+    if training.packaged:
+        return
+    config = training.config()
+    data = read(config, data_folder(config.data, console=console), "train", horizon=1)
+    make_model(config.model, data.domain)
+    data.close()
 
 
 def _choose_forms(

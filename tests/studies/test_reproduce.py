@@ -1,11 +1,12 @@
 import json
 import shutil
+import sys
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from overtone.errors import ConfigError
+from overtone.errors import ConfigError, OvertoneError
 from studies import reproduce as reproduce_module
 from studies import tune
 from studies.archive import Archive
@@ -152,6 +153,16 @@ def test_runs_of_another_configuration_are_left_alone(study, folder, first):
     with pytest.raises(ConfigError, match="other settings"):
         run(replace(study, trainings=changed), folder)
     assert stamps(folder) == before
+
+
+def test_a_library_that_is_missing_is_told_before_anything_is_trained(study, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "neuralop", None)
+    monkeypatch.setattr(reproduce_module, "run_jobs", lambda *_, **__: pytest.fail("trained"))
+    plain = {key: v for key, v in study.trainings[0].changes.items() if "model." not in key}
+    fno = Training("fno", RECIPE, {**plain, "model.name": "fno", "model.size": "mini"})
+    others = study.trainings[0].renamed("new", {}), fno
+    with pytest.raises(OvertoneError, match=r"need the neuraloperator library.*pip install"):
+        run(replace(study, trainings=others), folder)
 
 
 def test_forms_are_chosen_by_trials_and_kept_with_their_scores(study, folder, first, monkeypatch):
