@@ -55,17 +55,21 @@ def test_a_program_holds_tables_and_no_paths(make_domain, make_model):
     assert torch.allclose(found, own, rtol=0, atol=1e-5)
 
 
-def test_rolling_is_shifting_for_flexified_models(make_domain):
+def test_rolling_is_shifting_for_models_without_our_tokenizers(make_domain):
+    """Flexified ones, and the one baseline with patches."""
     layers = torch.nn.Conv2d(4, 6, 16, stride=16), torch.nn.ConvTranspose2d(6, 2, 16, stride=16)
     flexible = ot.flexify(torch.nn.Sequential(*layers), "0", "1", patches=(4, 8, 16))
     domain = make_domain((16, 32))
-    model = ot.FlexibleStepper(flexible, domain=domain, context=2).eval()
     fields = waves(domain, 2, samples=2).fields
-    step = Step(model, domain, 8)
-    with torch.no_grad():
-        for shift in ((0, 0), (3, 6), (1, -2)):
-            own = model(ot.Window(fields, domain), 8, shift)
-            assert torch.equal(step(fields, torch.tensor(shift)), own)
+    for model in (
+        ot.FlexibleStepper(flexible, domain=domain, context=2).eval(),
+        ot.baseline("afno_net", domain=domain, context=2, size="mini", width=8, blocks=1),
+    ):
+        step = Step(model, domain, 8)
+        with torch.no_grad():
+            for shift in ((0, 0), (3, 6), (1, -2)):
+                own = model(ot.Window(fields, domain), 8, shift)
+                assert torch.equal(step(fields, torch.tensor(shift)), own)
 
 
 def test_an_exact_program_is_the_model_bit_for_bit(make_domain, make_model):

@@ -30,7 +30,7 @@ from overtone.errors import OvertoneError, PatchError
 from overtone.grid import PatchGrid
 from overtone.models.architecture import require_weights
 from overtone.ops.constants import full_precision
-from overtone.ops.padding import take
+from overtone.ops.padding import follow, take
 
 SHRINKAGE = 0.01
 """Modes smaller than this are set to zero, larger ones moved towards it."""
@@ -96,6 +96,7 @@ class AFNO(Network):
 
     def call_network(self, fields: Tensor, grid: PatchGrid) -> Tensor:
         """Run the network on the cells that the grid covers, give back the domain's."""
+        fields = follow(fields, grid)
         for dim, (start, count, wraps) in enumerate(_axes(grid), start=2):
             span = (start, start + count * grid.patch[dim - 2])
             fields = take(fields, dim, span, periodic=wraps, ghosts="edge")
@@ -106,7 +107,7 @@ class AFNO(Network):
             result = result.narrow(dim, 0 if wraps else -start, n)
             if wraps:
                 result = take(result, dim, (-start, n - start), periodic=True)
-        return result
+        return follow(result, grid, back=True)
 
     def network(self, fields: Tensor) -> Tensor:
         """See `Network.network`; the grid is a multiple of the patch."""
