@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml constraints.txt requirements.lock
 	@command -v $(PYTHON) >/dev/null || { echo "error: '$(PYTHON)' not found; install Python 3.11 or newer, or run make PYTHON=/path/to/python"; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: Python 3.11 or newer is needed, '$(PYTHON)' is $$($(PYTHON) --version)"; exit 2; }
 	@$(PYTHON) -c 'import venv, ensurepip' || { echo "error: this Python lacks the venv module; on Debian: apt-get install python3-venv"; exit 2; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	@# In hash-checking mode pip wants hashes of constraints, too; the lock has all of them.
 	PIP_CONSTRAINT= $(BIN)/python -m pip install -qq --require-hashes --only-binary :all: -r requirements.lock
 	@# Without hashes: torch, whose CPU builds are other files of the same version, and this folder.
