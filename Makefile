@@ -18,7 +18,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export TORCHINDUCTOR_CACHE_DIR := $(CURDIR)/.cache/inductor
 export OVERTONE_CACHE := $(CURDIR)/.cache/overtone
 
-.PHONY: help setup lock demo test test-all test-slow test-oldest release-check lint format types bench pictures reproduce page clean docs notebooks test-browser
+.PHONY: help setup lock demo test test-all test-slow test-oldest release-check lint format types bench pictures reproduce page clean docs notebooks screenshots test-browser
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -108,6 +108,9 @@ page: $(STAMP) ## the tables, numbers and pictures of the pages of results and t
 docs: $(STAMP) ## the site, in docs/_build/html; offline, and a warning is an error
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+screenshots: $(STAMP) ## the viewer's pictures in docs/images, by the machine's Chromium
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m docs.builder.screenshots
 
 notebooks: $(STAMP) ## run the notebooks of examples/ and write them down as pages of the site
 	$(BIN)/python -m docs.builder.notebooks
