@@ -143,7 +143,8 @@ def one_layout_each(words):
 
 def for_evaluate():
     flows("data/shear_flow", 50, trajectories=10)
-    saved_run("flow", patches=(4, 8, 16))
+    for name in ("flow", "longer"):
+        saved_run(name, patches=(4, 8, 16))
     saved_run("fixed_16", tokenizer="fixed", patches=16)
     return {}
 
